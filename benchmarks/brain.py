@@ -64,7 +64,9 @@ def switching(people, tr, seed, n_splits):
 
     def gain(draw):
         own = {"draw": draw, "methods": [], "layers": layers, "states": states}
-        return float(np.mean([again.compare_halves(**join(people), first=list(f), **own)["foretold"] for f in splits]))
+        return float(
+            np.mean([again.compare_halves(**join(people), first=list(f), **own)["likelihood_gain"] for f in splits])
+        )
 
     return model.n_states, NullTest(gain(None), np.array([gain(draw) for draw in range(DRAWS)]))
 

@@ -11,12 +11,15 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from pathlib import Path
+from tempfile import mkdtemp
 from typing import NamedTuple
 
 from benchmarks.cuts_film import LEAD, CutsFilm
 from benchmarks.page import machine, table, write_section
 from psmt.experiments.predict_video.run import predict_video
 from psmt.experiments.predict_video.settings import VideoSettings
+from psmt.pipeline.run import Run
 from psmt.video import FrameReader
 
 START = LEAD - 10
@@ -56,10 +59,10 @@ def count(told: Sequence[int], film: CutsFilm) -> Count:
 def run(film: CutsFilm) -> dict[str, Count]:
     """Counts of what the events and the model say of a film."""
     settings = VideoSettings(start=START, horizon="all", rollout=0)
-    result = predict_video(film, FrameReader("native"), settings)
+    result = predict_video(film, FrameReader("native"), settings, Run(folder=Path(mkdtemp())))
     return {
         "events of predict-video": count([event.frame for event in result.events if event.kind == "cut"], film),
-        "FramePredictor.cut_": count([row.frame for row in result.of("psmt") if row.cut], film),
+        "FramePredictor.cut_": count([row.frame for row in result.of("frame_predictor") if row.cut], film),
     }
 
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from psmt.evaluation import FrameRow, Rollout, RolloutRow, Step
 from psmt.experiments.predict_video.recording import Checkpoint, Recorder
-from psmt.experiments.predict_video.report import EXPERIMENT, PredictedFilm
+from psmt.experiments.predict_video.report import EXPERIMENT
 from psmt.experiments.predict_video.result import VideoResult
 from psmt.experiments.predict_video.run import STRETCH
 from psmt.experiments.predict_video.settings import VideoSettings
@@ -67,7 +67,7 @@ def main() -> None:
         result = VideoResult.from_recorder(
             recorder, name="made up", settings=VideoSettings(), start=START, n_past=START, shape=SHAPE, every=EVERY
         )
-        done = PredictedFilm(result=result, seconds=0.0, gain=1)
+        done = result
         assert EXPERIMENT.page is not None
         page = render(EXPERIMENT.page(done, {}))
         write_files(folder, {"report.html": page, **EXPERIMENT.written(done)})

@@ -7,8 +7,7 @@ from sklearn.decomposition import MiniBatchDictionaryLearning
 
 from benchmarks.measure import ALPHA, Row, dictionary, once, oracles, patches, pinned
 from psmt import SparseCoder
-from psmt.experiments.coding_tasks import code_patches
-from psmt.experiments.embedding_tasks import reconstruct_window
+from psmt.experiments.film_tasks import code_patches, reconstruct_window
 from psmt.experiments.sweep.settings import SweepSettings
 
 LAM = 0.1

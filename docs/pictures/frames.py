@@ -21,7 +21,7 @@ from psmt.experiments.predict_video.result import FRAME_METHODS
 from psmt.experiments.predict_video.run import predict_video
 from psmt.experiments.predict_video.settings import LEARN, VideoSettings
 from psmt.figures import png
-from psmt.figures.panels import WIDTH, panel
+from psmt.figures.panels import WIDTH
 from psmt.figures.style import INK, QUIET, SMALL, TEXT, TITLE, style_axes
 from psmt.video import FrameReader
 
@@ -70,12 +70,12 @@ def draw(rows: list[FrameRow], stills: dict[int, Step]) -> Figure:
     height = 0.95 + 2.5 + 0.45 + 2 * side + 0.5
     figure = Figure(figsize=(WIDTH, height))
     figure.text(0.02, 1 - 0.28 / height, "When predicting helps", fontsize=TITLE, fontweight="bold", color=INK)
-    axes = panel(figure, left, height - 3.45, width, 2.5)
+    axes = figure.add_axes((left / WIDTH, 1 - 3.45 / height, width / WIDTH, 2.5 / height))
     first = rows[0].frame
     for name in SHOWN:
         ratios = [row.ratio for row in rows if row.method == name]
         label = "copying" if name == "copy" else FRAME_METHODS[name]
-        axes.plot(np.arange(len(ratios)), ratios, label=label, **FRAME_STYLES[name].kwargs())
+        axes.plot(np.arange(len(ratios)), ratios, label=label, **FRAME_STYLES[name])
     axes.set_yscale("log", base=2)
     axes.set_ylim(1 / 40, 8)
     axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
@@ -95,7 +95,7 @@ def draw(rows: list[FrameRow], stills: dict[int, Step]) -> Figure:
             5.6,
             f"{FRAME_METHODS['frame_predictor']}: median {ratio:.2f}",
             fontsize=TEXT,
-            color=FRAME_STYLES["frame_predictor"].colour,
+            color=FRAME_STYLES["frame_predictor"]["color"],
             ha="center",
             zorder=9,
             bbox={"facecolor": "white", "edgecolor": "none", "pad": 1.5, "alpha": 0.9},
@@ -110,7 +110,7 @@ def draw(rows: list[FrameRow], stills: dict[int, Step]) -> Figure:
         for i, (title, picture) in enumerate(pictures):
             x = left + k * (across + gap) + (i % 2) * (side + 0.1)
             y = 0.12 + (1 - i // 2) * (side + 0.3)
-            place = panel(figure, x, y, side, side)
+            place = figure.add_axes((x / WIDTH, y / height, side / WIDTH, side / height))
             place.imshow(np.clip(picture, 0, 1))
             place.set_axis_off()
             figure.text(x / WIDTH, (y + side + 0.06) / height, title, fontsize=SMALL, color=QUIET)

@@ -6,23 +6,22 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from psmt.figures.layouts import panel_figure
-from psmt.figures.panels import heading
-from psmt.figures.style import COLOURS, INK, QUIET, SMALL, LineStyle, style_axes
+from psmt.figures.panels import heading, panel_figure
+from psmt.figures.style import COLOURS, INK, QUIET, SMALL, line_style, style_axes
 from studies.changes.result import METHODS, ChangesResult
 from studies.changes.settings import CHANGES
 
 _STYLES = {
-    "psmt": LineStyle(COLOURS[0], 2.2, layer=6),
-    "psmt_ignore": LineStyle(COLOURS[0], 1.3, (0, (3, 1.5)), 5),
-    "psmt_gain": LineStyle(COLOURS[2], 1.8, layer=5),
-    "psmt_hold": LineStyle(COLOURS[5], 1.4, layer=4),
-    "baseline1": LineStyle(COLOURS[4], 1.2, (0, (4, 2))),
-    "baseline2": LineStyle(COLOURS[4], 1.2),
-    "copy": LineStyle(COLOURS[1], 1.8, layer=4),
-    "copy_code": LineStyle(COLOURS[1], 1.2, (0, (1.5, 1.5))),
-    "mean": LineStyle(QUIET, 1.2, (0, (1, 1.5))),
-    "ridge": LineStyle(COLOURS[3], 1.3),
+    "psmt": line_style(COLOURS[0], 2.2, layer=6),
+    "psmt_ignore": line_style(COLOURS[0], 1.3, (0, (3, 1.5)), 5),
+    "psmt_gain": line_style(COLOURS[2], 1.8, layer=5),
+    "psmt_hold": line_style(COLOURS[5], 1.4, layer=4),
+    "baseline1": line_style(COLOURS[4], 1.2, (0, (4, 2))),
+    "baseline2": line_style(COLOURS[4], 1.2),
+    "copy": line_style(COLOURS[1], 1.8, layer=4),
+    "copy_code": line_style(COLOURS[1], 1.2, (0, (1.5, 1.5))),
+    "mean": line_style(QUIET, 1.2, (0, (1, 1.5))),
+    "ridge": line_style(COLOURS[3], 1.3),
 }
 
 _SHOWN_BEFORE = 10
@@ -59,7 +58,7 @@ def _draw_errors(axes: Axes, result: ChangesResult, kind: str) -> None:
     first = max(before - _SHOWN_BEFORE, 0)
     offsets = np.arange(first - before, result.settings.horizon)
     for method, style in _STYLES.items():
-        axes.plot(offsets, np.median(result.errors_of(kind, method), axis=0)[first:], **style.kwargs())
+        axes.plot(offsets, np.median(result.errors_of(kind, method), axis=0)[first:], **style)
     style_axes(axes)
     axes.set_yscale("log")
     axes.axvline(0, color=QUIET, linewidth=0.8, linestyle=(0, (2, 2)), zorder=1)
@@ -72,9 +71,9 @@ def _draw_times(axes: Axes, result: ChangesResult, kind: str) -> None:
     times = {summary.method: summary.recovery for summary in result.summaries(kind)}
     for i, (method, style) in enumerate(_STYLES.items()):
         median, low, high = times[method]
-        axes.plot([low, high], [i, i], **style.kwargs())
-        (dot,) = axes.plot(median, i, marker="o", markersize=6, color=style.colour, zorder=8, clip_on=False)
-        dot.set_markerfacecolor(style.colour if median < horizon else "white")
+        axes.plot([low, high], [i, i], **style)
+        (dot,) = axes.plot(median, i, marker="o", markersize=6, color=style["color"], zorder=8, clip_on=False)
+        dot.set_markerfacecolor(style["color"] if median < horizon else "white")
     style_axes(axes, grid=False)
     axes.set_yticks(range(len(_STYLES)), [METHODS[method] for method in _STYLES])
     axes.set_ylim(len(_STYLES) - 0.5, -0.5)

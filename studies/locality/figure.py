@@ -8,8 +8,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, LogLocator, MaxNLocator, NullLocator
 
 from psmt.evaluation import Interval
-from psmt.figures.layouts import draw_estimates, panel_figure
-from psmt.figures.panels import contrast, heading
+from psmt.figures.panels import contrast, draw_estimates, heading, panel_figure
 from psmt.figures.style import COLOURS, INK, QUIET, SMALL
 from psmt.types import Array
 from studies.locality.made_up import ATOMS_PER_PLACE, KINDS, PLACES

@@ -14,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from psmt.coding import SparseCoder
 from psmt.evaluation import mse
-from psmt.experiments.coding_tasks import dictionary_task
+from psmt.experiments.film_tasks import dictionary_task
 from psmt.model import PSMT
 from psmt.pipeline.run import Run
 from psmt.pipeline.tasks import Task

@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
-from psmt.experiments.coding_tasks import pack_codes
+from psmt.experiments.film_tasks import pack_codes
 from psmt.experiments.prediction.report import prediction_claims
 from psmt.experiments.prediction.run import predict
 from psmt.experiments.prediction.settings import PredictionSettings

@@ -12,8 +12,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, NullLocator
 
 from psmt.experiments.table_1 import PAPER_SIZE
-from psmt.figures.layouts import panel_figure
-from psmt.figures.panels import heading
+from psmt.figures.panels import heading, panel_figure
 from psmt.figures.style import COLOURS, INK, MARKERS, QUIET, SMALL, style_axes
 from psmt.report import INCONCLUSIVE, Evidence, Verdict
 from studies.readings.result import ORDER, PAPER_LOGS, ReadingResult, ReadingsResult

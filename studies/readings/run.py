@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from psmt.experiments.coding_tasks import dictionary_task
+from psmt.experiments.film_tasks import dictionary_task
 from psmt.pipeline.run import Run
 from psmt.pipeline.tasks import Task, on_device
 from psmt.series import Scaling

@@ -12,7 +12,7 @@ from psmt.embedding import embed_window
 from psmt.embedding.moments import WindowMoments
 from psmt.engines import engine_for
 from psmt.evaluation import mse, teacher_forced
-from psmt.experiments.embedding_tasks import round_trip
+from psmt.experiments.film_tasks import round_trip
 from psmt.model import PSMT
 from psmt.model.baselines import Baseline1, Baseline2
 from psmt.numerics.arrays import array_namespace

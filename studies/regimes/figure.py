@@ -11,8 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 
-from psmt.figures.layouts import panel_figure
-from psmt.figures.panels import heading
+from psmt.figures.panels import heading, panel_figure
 from psmt.figures.style import COLOURS, INK, SMALL, style_axes
 from psmt.report.numbers import ratio
 from studies.regimes.map import COPIES, LABELS, METHODS, MeasuredMap, Place, Ratio, marks_of

@@ -20,7 +20,7 @@ from psmt import PSMT
 from psmt.coding import SparseCoder
 from psmt.errors import NotEnoughFramesError
 from psmt.evaluation import mse
-from psmt.experiments.coding_tasks import learn_dictionary
+from psmt.experiments.film_tasks import learn_dictionary
 from psmt.experiments.options.parameters import make_departures
 from psmt.model.baselines import Baseline1, Baseline2
 from psmt.model.paper_options import OURS, Departures

@@ -7,7 +7,7 @@ import pytest
 from cli.calls import refused, run
 from psmt import PSMT
 from psmt.cli.app import COMMANDS, app
-from psmt.experiments import embedding_tasks, window_graphs
+from psmt.experiments import film_tasks, window_graphs
 from psmt.experiments.film_report import FilmRecord, FilmResults, make_page, make_summary
 from psmt.model.paper_options import OURS, Departures
 
@@ -52,8 +52,8 @@ def test_models_get_them(tmp_path, monkeypatch, flags):
 @pytest.mark.parametrize(
     ("command", "module", "function", "names"),
     [
-        ("sweep", embedding_tasks, "round_trip", STEP5 | STEP7),
-        ("reconstruct", embedding_tasks, "round_trip", STEP5 | STEP7),
+        ("sweep", film_tasks, "round_trip", STEP5 | STEP7),
+        ("reconstruct", film_tasks, "round_trip", STEP5 | STEP7),
         ("topology", window_graphs, "embed_window", STEP5),
     ],
 )
@@ -70,9 +70,9 @@ def test_embeddings_and_recoveries_get_them(tmp_path, monkeypatch, command, modu
 
 
 def test_no_result_is_taken_for_one_with_other_departures(tmp_path, monkeypatch):
-    calls, inner = [], embedding_tasks.round_trip
+    calls, inner = [], film_tasks.round_trip
     monkeypatch.setattr(
-        embedding_tasks, "round_trip", lambda *args, **given: (calls.append(given), inner(*args, **given))[1]
+        film_tasks, "round_trip", lambda *args, **given: (calls.append(given), inner(*args, **given))[1]
     )
     counts = []
     for flags in [], ["--literal"], ["--literal"]:

@@ -21,7 +21,6 @@ from scipy import stats
 
 from cli.calls import read_csv, refused, run, run_into
 from psmt.cli.app import COMMANDS
-from psmt.cli.work import start_over
 from psmt.data import open_frames
 from psmt.evaluation import METHODS
 from psmt.experiments.options.sources import PatchOptions
@@ -136,13 +135,6 @@ def test_a_run_that_was_killed_goes_on_and_ends_the_same(unbroken, tmp_path):
     assert run("reproduce", FILM, *TINY, *FEW, "--workers", 1, "--out", tmp_path).code == 0
     assert contents(tmp_path) == contents(unbroken.out)
     assert {path: path.stat().st_mtime_ns for path in kept} == kept
-
-
-def test_starting_over_removes_what_could_be_continued(unbroken, tmp_path):
-    shutil.copytree(unbroken.out, tmp_path, dirs_exist_ok=True)
-    start_over(tmp_path)
-    assert not list((tmp_path / "tasks").iterdir())
-    assert {path.name for path in tmp_path.iterdir()} == FILES | {"tasks"}
 
 
 # The numbers
@@ -319,5 +311,5 @@ def test_bad_input_is_one_line_and_leaves_nothing(tmp_path, arguments, message):
 @pytest.mark.parametrize("command", ["reproduce", "sweep", "topology", "reconstruct"])
 def test_help_of_a_command_names_the_shared_options(command):
     text = run(command, "--help").stdout
-    for name in ("atoms", "window", "components", "alpha", "seed", "frames", "out", "quick", "force", "cluster"):
+    for name in ("atoms", "window", "components", "alpha", "seed", "frames", "out", "quick", "cluster"):
         assert f"--{name} " in text

@@ -68,12 +68,6 @@ def test_copying_is_scored_by_the_step(film):
     assert np.allclose(score.vs_frame, np.mean(np.diff(film[100:110], axis=0) ** 2, axis=1))
 
 
-def test_progress_is_told(delayed):
-    seen = []
-    teacher_forced(Recorder(), delayed, delayed, progress=lambda done, total: seen.append((done, total)))
-    assert seen == [(1, 3), (2, 3), (3, 3)]
-
-
 @pytest.mark.parametrize("mode", [teacher_forced, free_running])
 @pytest.mark.parametrize("count", [0, 1])
 def test_too_few_frames(delayed, mode, count):

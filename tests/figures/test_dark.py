@@ -9,7 +9,6 @@ from PIL import Image
 
 from psmt.figures import png
 from psmt.figures.dark import ON_PAPER, PAPER, darkened, swap_lightness
-from psmt.figures.panels import panel
 
 DPI = 100
 
@@ -17,10 +16,10 @@ DPI = 100
 def drawn():
     """A figure with a picture in its left half, black above and white below, and a blue line in its right half."""
     figure = Figure(figsize=(4, 2))
-    left = panel(figure, 0, 0, 2, 2)
+    left = figure.add_axes((0, 0, 0.5, 1))
     left.imshow(np.array([[0.0], [1.0]]), cmap="gray", vmin=0, vmax=1, aspect="auto", interpolation="nearest")
     left.set_axis_off()
-    right = panel(figure, 2.2, 0.2, 1.6, 1.6)
+    right = figure.add_axes((0.55, 0.1, 0.4, 0.8))
     right.plot([0, 1], [0.5, 0.5], color="#0072b2", linewidth=12)
     right.set_axis_off()
     return png(figure, dpi=DPI)
@@ -51,7 +50,7 @@ def test_paper_turns_dark_and_pictures_stay():
 )
 def test_a_table_in_colours_is_no_picture(image, is_picture):
     figure = Figure(figsize=(1, 1))
-    axes = panel(figure, 0, 0, 1, 1)
+    axes = figure.add_axes((0, 0, 1, 1))
     axes.imshow(image.pop("X"), vmin=-1 if image.get("cmap") == "RdBu_r" else 0, vmax=1, **image)
     axes.set_axis_off()
     light = png(figure, dpi=DPI)

@@ -1,4 +1,4 @@
-"""Apply a group model to people: the path of each person in the embedding, and statistics of the states."""
+"""What a group model finds in each person (`Course`), and statistics of the states."""
 
 from __future__ import annotations
 
@@ -33,17 +33,18 @@ class StateDynamics(NamedTuple):
     """Occupancy, dwell times and transitions of the states of one person or of a group."""
 
     occupancy: Array
-    """(n_states,): share of the volumes."""
+    """(n_states,): share of the volumes that are in each state."""
     dwell: Array
-    """(n_states,): mean number of volumes of a visit, or NaN for a state that is never visited."""
+    """(n_states,): mean number of successive volumes in each state. It is NaN for a state that is never visited."""
     visits: Array
-    """(n_states,): number of visits."""
+    """(n_states,): number of times that each state begins, at the first volume of a person or later."""
     transitions: Array
-    """(n_states, n_states): shares of the next states among all changes from a state. NaN if it is never left."""
+    """(n_states, n_states): of all changes from the state of the row, the share that leads to the state of the column.
+    A row is NaN if its state is never left."""
 
 
 def state_dynamics(people: Sequence[Ints], n_states: int) -> StateDynamics:
-    """Compute occupancy, dwell times and transitions from the states (time,) of some people.
+    """Return occupancy, dwell times and transitions, over all people together. Each of `people` is states (time,).
 
     >>> state_dynamics([np.array([0, 0, 1, 1, 1, 0])], 2).dwell.tolist()
     [1.5, 3.0]
@@ -64,7 +65,7 @@ def state_dynamics(people: Sequence[Ints], n_states: int) -> StateDynamics:
 
 
 def state_means(courses: Sequence[Course], n_states: int) -> Array:
-    """Return the mean volume (n_states, n_regions) of each state over all people, or 0 for a state without volumes."""
+    """Return the mean volume (n_states, n_regions) of each state over all people, which is 0 without volumes."""
     sums, counts = np.zeros((n_states, courses[0].series.shape[1])), np.zeros(n_states)
     for course in courses:
         np.add.at(sums, course.states, course.series)
@@ -73,10 +74,10 @@ def state_means(courses: Sequence[Course], n_states: int) -> Array:
 
 
 def state_connectivity(courses: Sequence[Course], state: int) -> Array:
-    """Return the correlations of regions (n_regions, n_regions) in the volumes of one state, over all people.
+    """Return the correlations of regions (n_regions, n_regions) over the volumes of all people that are in one state.
 
     They are NaN for a state with fewer than `FEWEST_VOLUMES` volumes, and for a region that is constant in the state.
-    People are added one after the other, so that their series are not joined.
+    The series of all people are never held in memory as one array.
     """
     n_regions, n = courses[0].series.shape[1], 0
     total, products = np.zeros(n_regions), np.zeros((n_regions, n_regions))

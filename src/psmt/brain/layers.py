@@ -18,14 +18,15 @@ from psmt.numerics.rank import fix_signs
 from psmt.types import Array, Result
 
 MAX_VOLUMES = 12_000
-"""Largest number of training volumes. A dictionary takes them evenly from all people, a predictor the last ones."""
+"""Largest number of training volumes. The dictionary of a group is learned from volumes at even distances in all
+people, and a predictor of one person from the last volumes."""
 
 MAX_EPOCHS = 3
 """Number of passes of dictionary learning over the training volumes."""
 
 
 def clean(values: Array, tr: float | None, high_pass: float | None) -> Array:
-    """Remove slow drifts from a series (time, n_regions), and scale each region to variance one.
+    """Return a series (time, n_regions) without slow drifts, in which each region has variance one.
 
     Drifts are the components of the discrete cosine transform that are slower than `high_pass` in Hz, or slower than
     200 volumes if the TR is not known.
@@ -77,7 +78,7 @@ def moments(codes: Array) -> Result:
 
 
 def embed_group(sums: Sequence[Result], n_volumes: int, dictionary: Array, n_components: int) -> Array:
-    """Compute the matrix (n_components, n_atoms) that maps codes to the trajectory, from the `moments` of each person.
+    """Return the matrix (n_components, n_atoms) that maps codes to the trajectory, given the `moments` of each person.
 
     Each direction of the embedding has variance one, even if the brain hardly moves along it. So each direction is
     weighted by the size of its pattern of regions, and by its smoothness compared with noise. The trajectory consists
@@ -104,10 +105,10 @@ def trajectory(codes: Any, matrix: Array) -> Array:
 
 
 def join(people: Sequence[Array]) -> dict[str, Any]:
-    """Return the inputs of a task on several people: their concatenated arrays ``series``, and their ``lengths``."""
+    """Return the inputs of a task on several people: ``series``, their concatenated arrays, and ``lengths``."""
     return {"series": np.concatenate(people), "lengths": [len(own) for own in people]}
 
 
 def split(joined: NDArray[Any], lengths: Sequence[int]) -> list[NDArray[Any]]:
-    """Split an array that `join` concatenated into the arrays of each person."""
+    """Return the array of each person, from the concatenated array and the lengths that `join` returned."""
     return np.split(joined, np.cumsum(lengths)[:-1])

@@ -108,7 +108,7 @@ class GroupModel(SavedModel):
             people = [clean(own, self.tr, self.high_pass) for own in values] if preprocess else values
             codes = list(map(_sparse, _code(people, self.networks_, self.alpha, compute)))
             points = [trajectory(own, self.embedding_) for own in codes]
-            return list(map(_course, people, codes, points, [self.chain_] * len(people)))
+            return _courses(people, codes, points, self.chain_)
 
     def get_header(self) -> Header:
         """Return all values that are not arrays, to write to a file."""
@@ -126,7 +126,7 @@ class GroupModel(SavedModel):
 
     @classmethod
     def stored_schema(cls, header: Header, _layouts: Mapping[str, Layout]) -> dict[str, Field]:
-        """Check the header of a file, and return the fields (shape, type and range) of its arrays."""
+        """Return the shapes, types and ranges that the arrays of a file must have. Raise if its header is invalid."""
         mapping({"regions": each(text), **_STORED})("header", header)
         n_regions = len(header["regions"])
         chances = Field(("n_states",), low=0.0, high=1.0 + 1e-9, check=_CHANCES)
@@ -217,7 +217,7 @@ def fit_group(
         codes = list(map(_sparse, coded))
         points = [trajectory(own, embedding) for own in codes]
         chain, scores = _fit_states(points, n_states, random_state, compute)
-        courses = list(map(_course, people, codes, points, [chain] * len(people)))
+        courses = _courses(people, codes, points, chain)
     activity = np.sum([one["total"] for one in coded], axis=0)
     return GroupModel(
         regions=names,
@@ -235,7 +235,7 @@ def fit_group(
 
 
 def _read(series: Any, regions: Sequence[str] | None = None) -> tuple[tuple[str, ...], list[Array]]:
-    """Return the names of the regions, and the series of each person."""
+    """Return the names of the regions, and the series (time, n_regions) of each person."""
     several = isinstance(series, Sequence | np.ndarray) and not isinstance(series, str)
     if several and not len(series):
         raise FrameSourceError("there are no people; give a series (time, n_regions) of each person")
@@ -269,14 +269,15 @@ def _sparse(coded: Result) -> csr_array:
     return csr_array((coded["data"], coded["indices"], coded["indptr"]), shape=shape)
 
 
-def _course(series: Array, codes: csr_array, points: Array, chain: StateModel) -> Course:
-    return Course(series, codes, points, chain.shown(points), chain.posterior(points)[0])
+def _courses(people: list[Array], codes: list[csr_array], points: list[Array], chain: StateModel) -> list[Course]:
+    each = zip(people, codes, points, map(chain.shown, points), strict=True)
+    return [Course(*own, probabilities=chain.posterior(own[2])[0]) for own in each]
 
 
 def _fit_states(
     points: list[Array], n_states: int | Literal["auto"], seed: int, compute: Compute
 ) -> tuple[StateModel, dict[int, Array]]:
-    """Fit the states of the group. Return the model, and the scores of each number of states that was tried."""
+    """Return the states of the group, and the scores (n_people,) of each number of states that was tried."""
     scores: dict[int, Array] = {}
     if n_states == "auto":
         some = join(points[:CHOOSERS]) | {"seed": seed}

@@ -44,12 +44,13 @@ MEMORIES = (0.9, 0.5)
 describe only a few jumps. The second bound is used in this case."""
 
 REACHED = 0.025
-"""A state's place is reached if at least this share of the volumes lies as far, or further, in the direction of it."""
+"""A state's place is reached if at least this share of the volumes lies as far from the mean, or
+further, in the direction of this place."""
 
 
 @dataclass(frozen=True)
 class StateModel:
-    """Places and covariances of the states, the Markov chain of states, and the dynamics of trajectories."""
+    """A fitted model of states: their places and covariances, and the Markov chain that switches between them."""
 
     places: Array
     """Place (n_states, n_components) of each state."""
@@ -70,7 +71,10 @@ class StateModel:
         return len(self.places)
 
     def posterior(self, points: Array) -> tuple[Array, float]:
-        """Return the probability (time, n_states) of each state in a trajectory, and its total log-likelihood."""
+        """Return the probability (time, n_states) of each state in a trajectory (time, n_components).
+
+        The second result is the total log-likelihood of the trajectory.
+        """
         moved, targets = points - self.memory * _before(points), (1.0 - self.memory) * self.places
         densities = np.column_stack(list(map(partial(multivariate_normal.logpdf, moved), targets, self.covariances)))
         probabilities, _, likelihood = _smooth(densities, self.transitions, self.start)
@@ -124,16 +128,16 @@ def _local_covariances(points: Array, width: int) -> Array:
 
 
 def learn_states(*, series: Array, lengths: Sequence[int], n_states: int, seed: int) -> Result:
-    """Fit states to trajectories (all volumes, n_components). This is one task.
+    """Return the fields of a `StateModel` that is fitted to trajectories (all volumes, n_components). This is one task.
 
-    `lengths` are the numbers of volumes of the people. Return the fields of a `StateModel`, by name.
+    `lengths` are the numbers of volumes of the people.
     """
     model = fit_states(split(series, lengths), n_states, seed=seed)
     return {name: np.asarray(value) for name, value in vars(model).items()}
 
 
 def _climb(people: Sequence[Array], posterior: Array, max_memory: float) -> StateModel:
-    """Run expectation-maximisation from initial probabilities of the states (all volumes, n_states)."""
+    """Return the model that expectation-maximisation reaches from initial probabilities (all volumes, n_states)."""
     now, before = np.concatenate(people), np.concatenate([_before(points) for points in people])
     n, (n_volumes, n_states) = now.shape[1], posterior.shape
     ends = np.cumsum([len(points) for points in people])
@@ -196,7 +200,7 @@ def score_states(*, series: Array, lengths: Sequence[int], n_states: int, seed: 
 
 
 def choose_number(scores: dict[int, Array]) -> int:
-    """Choose the number of states from the log-likelihoods of other people by each number of states.
+    """Return the best number of states, given log-likelihoods (n_people,) of other people for each number of states.
 
     The gain is the increase of the likelihood over the smallest number. The result is the smallest number that reaches
     80% of the largest gain, which is the true number on simulated scans. If the largest gain is within a standard

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, CycloptsError, Group, Parameter, UnusedCliTokensError
 
@@ -19,6 +20,9 @@ from psmt.experiments import EXPERIMENTS
 from psmt.experiments.contract import PAPER, SEE, USE
 from psmt.live.command import live
 from psmt.utils.files import shown
+
+if TYPE_CHECKING:
+    from psmt.types import Levels
 
 _HELP = """Predict what comes next in a film, a series or a brain scan (Predictive Sparse Manifold Transform).
 
@@ -89,9 +93,19 @@ def learn(
     Use it as FramePredictor(prior="prior.psmt").
     """
     with Bars("learn", {LOAD: 1.0, "films": 9.0}) as progress:
-        from psmt.experiments.learn import learn_from
+        from psmt.data import open_frames
+        from psmt.video import FrameReader, learn_prior, luma
 
-        prior = learn_from(films, out, size=size, frames=frames, progress=progress)
+        reader = FrameReader(size)
+
+        def read() -> Iterator[Iterator[Levels]]:
+            for done, spec in enumerate(films):
+                progress("films", done, len(films))
+                yield (luma(frame) for frame in islice(reader.read(open_frames(spec, stop=frames)), frames))
+            progress("films", len(films), len(films))
+
+        prior = learn_prior(read())
+        prior.save(out)
     print(f"{out}: {len(prior.names)} candidates, learned from {len(films)} films")
 
 
@@ -103,7 +117,7 @@ _ANSWERED_AT_ONCE = {"--help", "--version"}
 
 
 def run(arguments: Sequence[str], app: App = app, command: CommandLine | None = None) -> int:
-    """Run a command of an app. Return 0, or another exit code after printing what is wrong in a line on stderr."""
+    """Run a command of an app and return its exit code. If it is not 0, a line on stderr says what is wrong."""
     try:
         if arguments and not _ANSWERED_AT_ONCE.intersection(arguments):
             settle_environment()
@@ -124,7 +138,7 @@ def run(arguments: Sequence[str], app: App = app, command: CommandLine | None = 
 
 
 def one_line(error: Exception, command: CommandLine | None) -> str:
-    """Return what is wrong with a command, in one line."""
+    """Return the error message in one line. If the command is known, its options replace names of parameters."""
     if isinstance(error, CycloptsError):
         error.verbose = False
         if isinstance(error, UnusedCliTokensError):

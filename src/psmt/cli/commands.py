@@ -30,6 +30,7 @@ class CommandLine(Command):
     paper: bool = False
     """Whether the command runs all experiments of the paper."""
     preset: str = ""
+    """Name of the preset whose values replace defaults, see `Settings.PRESETS`."""
     film: str = ""
     """The film that is used if the command does not let the user name one."""
     only: tuple[str, ...] = ()
@@ -37,7 +38,7 @@ class CommandLine(Command):
 
     @cached_property
     def declared(self) -> dict[str, dict[str, Declaration]]:
-        """Return the offered declarations, by the name of the parameter and then by the command of each experiment."""
+        """Return the declarations that have options, by the names of parameter and command."""
         found: dict[str, dict[str, Declaration]] = {}
         commands = [command_of(name) for name in self.experiments]
         for owner, command in [(self.options, ""), *((one.settings, one.name) for one in commands)]:
@@ -49,7 +50,7 @@ class CommandLine(Command):
 
     @cached_property
     def shown(self) -> dict[str, Declaration]:
-        """Return one declaration of each parameter for help. If experiments differ, prefer a single value."""
+        """Return one declaration of each parameter, for help: one that takes a single value, if there is one."""
         return {
             name: min(owned.values(), key=lambda one: get_origin(one.type) is tuple)
             for name, owned in self.declared.items()
@@ -139,7 +140,7 @@ class CommandLine(Command):
         ]
 
     def _default(self, name: str) -> str:
-        """Return the text of an option's default. If commands have different defaults, name the commands in it."""
+        """Return the default of an option as text. If experiments have different defaults, it names their commands."""
         if name == "out":
             return f"psmt-{self.name}"
         texts: dict[str, list[str]] = {}

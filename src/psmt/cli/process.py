@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from shutil import get_terminal_size
 from types import FrameType
-from typing import Any, TextIO
+from typing import Any
 
 from psmt.errors import CacheWarning, PSMTError, SeriesWarning
 from psmt.utils.files import shown
@@ -25,7 +25,7 @@ except ImportError:  # Windows has no such limits
     resource = None  # type: ignore[assignment]
 
 _BEGIN_ANEW = ("learn", "live")
-"""Commands that keep no intermediate results, so that they start again from the beginning."""
+"""Commands that keep no intermediate results. After an interruption, they start from the beginning."""
 
 
 class TerminatedError(BaseException):
@@ -68,7 +68,7 @@ def settled() -> Iterator[None]:
     sys.unraisablehook = _once_more
     try:
         with warnings.catch_warnings():
-            warnings.showwarning = _show
+            warnings.showwarning = _show  # type: ignore[assignment]  # it is called with positional arguments only
             yield
     finally:
         for stream in (sys.stdout, sys.stderr):
@@ -103,14 +103,7 @@ def _once_more(swallowed: sys.UnraisableHookArgs) -> None:
     later.start()
 
 
-def _show(
-    message: Warning | str,
-    category: type[Warning],
-    filename: str,
-    lineno: int,
-    file: TextIO | None = None,  # noqa: ARG001
-    line: str | None = None,  # noqa: ARG001
-) -> None:
+def _show(message: Warning | str, category: type[Warning], filename: str, lineno: int, *_: object) -> None:
     """Print a warning in one line. Warnings of psmt are meant for users, others are printed with their source line."""
     place = "" if issubclass(category, CacheWarning | SeriesWarning) else f"{filename}:{lineno}: {category.__name__}: "
     print(f"psmt: warning: {shown(place)}{shown(message, 1000)}", file=sys.stderr)
@@ -132,7 +125,7 @@ def _occupy_standard_descriptors() -> None:
 
 
 def _stream(given: io.TextIOBase | Any, descriptor: int) -> Any:
-    """Return a stream that accepts any text and does not fail when its reader is gone."""
+    """Return a stream to a descriptor that accepts any text and does not fail when its reader is gone."""
     if given is not None:
         with suppress(OSError):
             given.flush()
@@ -181,7 +174,7 @@ _CHECKED: Mapping[str, tuple[Callable[[str], bool], str]] = {
         "a time in whole seconds since 1970",
     ),
 }
-"""For each variable, a check and a description of valid values. NumPy reads the last variable, numba the others."""
+"""For each environment variable, a check of its value and a description of valid values."""
 
 _LEAST_SPACE = 800 << 20
 """Bytes of address space that Python, the libraries and compiled code need before any work, measured on Linux."""

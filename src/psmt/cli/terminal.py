@@ -54,8 +54,8 @@ STAGES: Mapping[str, Mapping[str, float]] = {
         "rivals": 7,
     },
 }
-"""Stages of each experiment in their order, with their typical times relative to each other, as measured on built-in
-films. They are used to estimate the progress of a whole command."""
+"""Stages of each experiment in order, with their typical relative times, as measured on built-in films. The progress of
+a whole command is estimated from them."""
 
 
 def planned(experiments: Iterable[str]) -> dict[str, float]:
@@ -78,7 +78,7 @@ def clock(seconds: float) -> str:
 
 
 class Bars:
-    """Progress of a command: one bar with its present stage and the remaining time, or lines without a terminal.
+    """Progress of a command: a bar with the present stage and the remaining time, or lines if there is no terminal.
 
     The first line or bar appears at once. Without a terminal, a thread prints a line every `interval` seconds, even if
     one piece of a stage takes longer.
@@ -167,7 +167,7 @@ class Bars:
         return f"{clock(spent * (1 - self._reached) / worked)} left" if known else ""
 
     def _overall(self) -> str:
-        """Return the progress of the command, to be put behind that of a stage."""
+        """Return the progress of the whole command as text, to be added to that of a stage."""
         return "; ".join(["", f"{self._reached:.0%} of all", *filter(None, [self._left()])]) if self._reached else ""
 
     def _tick(self) -> None:

@@ -1,4 +1,4 @@
-"""What commands do: open films and the output folder, run experiments, write files, and print results."""
+"""Carry out a command: open the film and the output folder, run experiments, write files, and print results."""
 
 from __future__ import annotations
 
@@ -44,8 +44,6 @@ def carry_out(job: Job, source: Any) -> None:
         largest = max(own.largest for own in settings)
         with folder(options.out) as out, options.executor(largest) as executor, locked(out, _say):
             clear_stale(out, "*")
-            if options.force:
-                start_over(out)
             run = Run(folder=out, executor=executor, progress=progress, device=options.engine)
             told, summary = _work(job, film, run, str(source))
         with progress.paused():
@@ -144,11 +142,10 @@ def _write(done: FilmResults, run: Run) -> tuple[Page, bytes]:
 def fit_settings(
     asked: Mapping[str, Settings], n_frames: int, *, fixed: bool = False, required: bool = False
 ) -> tuple[dict[str, Any], dict[str, str]]:
-    """Return the settings of each experiment for a film of `n_frames`, or None if none fit, and notes on what was
-    changed.
+    """Return settings that fit a film of `n_frames`, by experiment, and notes on what was changed, by experiment.
 
-    If `fixed` is True, sizes are not changed. `NotEnoughFramesError` is raised if fixed sizes do not fit, or if
-    `required` is True and no size fits.
+    The settings of an experiment are None if no size fits. If `fixed` is True, sizes are not changed.
+    `NotEnoughFramesError` is raised if fixed sizes do not fit, or if `required` is True and no size fits.
     """
     used: dict[str, Any] = {}
     notes: dict[str, str] = {}
@@ -164,7 +161,7 @@ def fit_settings(
 
 
 def with_needed(used: Mapping[str, Settings]) -> dict[str, Settings]:
-    """Return the given settings, preceded by settings of further experiments whose results these experiments need."""
+    """Return the given settings, and before them the settings of other experiments whose results they need."""
     found: dict[str, Settings] = {}
     for name, own in used.items():
         for need in () if own is None else experiment_of(name).needs(own):
@@ -191,7 +188,10 @@ def run_experiments(material: Any, used: Mapping[str, Any], run: Run) -> dict[st
 
 @contextmanager
 def folder(path: Path) -> Iterator[Path]:
-    """Create the folder before any work, to find an unusable path early. If the work fails, remove empty folders."""
+    """Return a context that creates the folder, so that an unusable path is found before any work.
+
+    If the work inside the context fails, folders that are still empty are removed.
+    """
     if path.exists() and not path.is_dir():
         raise PSMTError(f"--out {path} is a file; give a folder")
     if path.is_symlink() and not path.exists():
@@ -207,9 +207,3 @@ def folder(path: Path) -> Iterator[Path]:
             if parent.is_dir() and not any(parent.iterdir()):
                 parent.rmdir()
         raise
-
-
-def start_over(target: Path) -> None:
-    """Remove the results of tasks, so that the next run does not continue from them."""
-    for path in (target / "tasks").glob("*.*"):
-        path.unlink(missing_ok=True)

@@ -219,7 +219,7 @@ def difference_interval(first: Interval, second: Interval) -> Interval:
 
 
 def _quantile(n: int, block: int, level: float, *, independent: bool) -> tuple[float, int]:
-    """Return a quantile of Student's t, and its degrees of freedom, which are the coefficients (0 for few values)."""
+    """Return a quantile of Student's t, and its degrees of freedom: the number of coefficients, or 0 for few values."""
     check_count("block", block)
     check_real("level", level, open_bound=True)
     if level >= 1:
@@ -232,7 +232,7 @@ def _quantile(n: int, block: int, level: float, *, independent: bool) -> tuple[f
 
 
 def _slow(values: Array, count: int) -> Array:
-    """Return the slowest cosine coefficients (.., count), whose sum of squares estimates the variance of the mean."""
+    """Return scaled cosine coefficients (.., count), the slowest first. Their sum of squares is the mean's variance."""
     n = values.shape[-1]
     centred = values - values.mean(axis=-1, keepdims=True)
     return np.asarray(dct(centred, norm="ortho", axis=-1)[..., 1 : count + 1] / np.sqrt(n * count))

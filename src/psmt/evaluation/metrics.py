@@ -12,7 +12,7 @@ from psmt.types import Array
 from psmt.utils.validation import real_array
 
 FLOOR = 1e-12
-"""Lower bound of errors before a logarithm is taken. The error of copying a repeated patch is zero."""
+"""Smaller errors are replaced by this before a logarithm is taken. Copying a repeated patch has no error."""
 
 FLAWLESS = 1e-10
 """Lower bound of the MSE in the PSNR, which is thus at most 100 dB."""

@@ -46,13 +46,13 @@ def draw_noise(film: Array, rng: np.random.Generator) -> Array:
 
 
 def _colours(covariance: Array) -> Array:
-    """Return a matrix A with which white noise gets the given covariance: ``white @ A``."""
+    """Return a matrix A (n_features, n_features) such that ``white @ A`` has the given covariance for white noise."""
     variances, directions = np.linalg.eigh(covariance)
     return np.asarray((directions * np.sqrt(np.maximum(variances, 0.0))).T)
 
 
 def _noise_on_disk(film: DiskSeries, rng: np.random.Generator) -> Array:
-    """Do what `draw_noise` does for a film on disk. Temporary files in column order allow sorting by feature."""
+    """Return the noise of `draw_noise` for a film on disk. Features are sorted in files in column order."""
     mean, covariance = mean_of(film), np.zeros((film.shape[1], film.shape[1]))
     for block in blocks(film):
         covariance += (block - mean).T @ (block - mean) / (len(film) - 1)

@@ -67,9 +67,8 @@ def teacher_forced(
     estimates: Array,
     *,
     received: NDArray[Any] | None = None,
-    progress: Callable[[int, int], None] | None = None,
 ) -> Score:
-    """Score one-step predictions after true frames. The paper calls this predicting K frames with delayed inputs.
+    """Return scores of one-step predictions after true frames. The paper predicts K frames "with delayed inputs".
 
     The fitted `method` receives delayed[0] and predicts delayed[1], receives delayed[1] and predicts delayed[2], ..
 
@@ -83,21 +82,14 @@ def teacher_forced(
         Reconstructions of these frames by layer 1: the codes times the dictionary.
     received : (n_steps + 1, ..) array, optional
         What the method receives in the place of these frames, such as their surroundings.
-    progress : callable or None
-        Called with (done, total) after each step.
     """
-    steps = _n_steps(delayed)
-    given = delayed if received is None else received
-    predicted = []
-    for step in range(steps):
-        predicted.append(method.update(given[step]).predict())
-        if progress is not None:
-            progress(step + 1, steps)
+    given = (delayed if received is None else received)[: _n_steps(delayed)]
+    predicted = [method.update(frame).predict() for frame in given]
     return _score(np.array(predicted), delayed, estimates)
 
 
 def free_running(method: Predictor, delayed: Array, estimates: Array, *, received: NDArray[Any] | None = None) -> Score:
-    """Score a rollout. The method receives only the first frame, and predicts all later frames from its predictions.
+    """Return scores of a rollout: the method receives the first frame, and predicts the others from its predictions.
 
     The parameters are the same as in `teacher_forced`.
     """
@@ -136,7 +128,7 @@ class FrameRow(NamedTuple):
     colour_mse: float = np.nan
     """Mean squared error over red, green and blue, or NaN if the method predicts no colour."""
     colour_copy_mse: float = np.nan
-    """The same error of copying the last frame."""
+    """Mean squared error of copying the last frame over red, green and blue, or NaN like `colour_mse`."""
 
 
 class RolloutRow(NamedTuple):
@@ -161,7 +153,7 @@ class Rollout:
     start: int
     frame: Levels
     predicted: dict[str, NDArray[Any]]
-    """(steps, height, width) by method."""
+    """Predicted frames (steps, height, width), by method."""
 
 
 @dataclass(frozen=True)
@@ -170,7 +162,7 @@ class Step:
 
     index: int
     frame: Levels
-    """(height, width), or in colour (height, width, 3)"""
+    """The received frame (height, width), or in colour (height, width, 3)."""
     last: Levels
     """The frame before this frame."""
     predicted: dict[str, NDArray[Any]]
@@ -179,13 +171,13 @@ class Step:
     rollouts: list[RolloutRow]
     """Scores of this frame in all rollouts that include it."""
     seconds: dict[str, float]
-    """Seconds that each method took to predict this frame and to learn from the frame before."""
+    """Seconds that each method took to learn from the frame before and to predict this frame."""
     under_way: Sequence[Rollout] = ()
     """The unfinished rollouts. Together with the methods, they are the whole state of `score_stream`."""
 
 
 class _Answer(NamedTuple):
-    """Response of a method to a frame."""
+    """What a method returned when it received a frame, and how long it took."""
 
     surprise: float
     cut: int
@@ -231,7 +223,7 @@ def score_stream(
     first : int, optional
         Index of the first frame if it is not `start`; the methods have received it already.
     under_way : sequence of Rollout
-        Rollouts that started before it.
+        Rollouts that started before the frame `first`.
     """
     last: Levels | None = None
     answers: dict[str, _Answer] = {}
@@ -271,7 +263,7 @@ def score_stream(
 
 
 def _receive(method: Predictor, *, frame: Levels | None, clock: Callable[[], float]) -> _Answer:
-    """Let a method learn from a frame, if there is one, and predict the next."""
+    """Let a method learn from a frame, if it is not None. Return its prediction of the next frame."""
     began = clock()
     if frame is not None:
         method.update(frame)

@@ -40,57 +40,38 @@ class Command:
 
 @dataclass(frozen=True, kw_only=True)
 class Experiment(Generic[S, R]):
-    """The parts of an experiment. Only `run` and `shown` are required.
-
-    Parameters
-    ----------
-    run : callable
-        ``run(material, settings, run, earlier)`` returns the result. `material` is what `FilmOptions.read` returns, for
-        most experiments values (time, n_features). `earlier` maps names of experiments to results that this one needs.
-    shown : callable
-        ``shown(result)`` returns what the command prints.
-    files : mapping
-        Maps the name of each file to a function of the result that returns its content as bytes. If a file grows with
-        the film, the function yields parts, which are written one after the other. None means that there is no file.
-    meanwhile : callable
-        ``meanwhile(result, folder)`` returns a context that is open while the files are written. It writes further
-        outputs that must appear together with the files.
-    needs : callable
-        ``needs(settings)`` returns the names of the experiments whose results are needed.
-    claims : callable
-        ``claims(result, note)`` returns the claims of the report with their verdicts. `result` is None if the film is
-        too short. `note` says how the settings were changed to fit the film.
-    sections : callable
-        ``sections(result, files)`` returns the sections of the report. `files` maps names to contents.
-    facts : callable, optional
-        ``facts(result)`` returns the list of facts in the report. None lists the settings.
-    summary : callable, optional
-        Plain numbers of a result for summary.json and --json.
-    answer : callable
-        The `Answer` that the report and the screen begin with, from a result and the files by name; None if the
-        experiment has none.
-    overview : callable
-        ``overview(result)`` returns what `psmt reproduce` prints before the claims.
-    page : callable, optional
-        ``page(result, files)`` returns a whole report in place of the usual one. The film's checksum and versions are
-        added to it.
-    complete : bool
-        If True, nothing about the film is added to `page` and `summary`.
-    """
+    """The parts of an experiment. Only `run` and `shown` are required. In calls, `files` maps names to contents."""
 
     run: Callable[[Any, S, Run, Mapping[str, Any]], R]
+    """``run(material, settings, run, earlier)`` returns the result. `material` is what `FilmOptions.read` returns, for
+    most experiments values (time, n_features). `earlier` maps names of experiments to results that this one needs."""
     shown: Callable[[R], Sequence[Shown]]
+    """``shown(result)`` returns what the command prints."""
     files: Mapping[str, Callable[[R], bytes | Iterable[bytes] | None]] = field(default_factory=dict)
+    """For each file, a function of the result that returns its content, or None if this result has no such file. For a
+    file that grows with the film, the function yields parts, which are written one after the other."""
     meanwhile: Callable[[R, Path], AbstractContextManager[object]] = lambda *_: nullcontext()
+    """``meanwhile(result, folder)`` returns a context that is open while the files are written. It writes further
+    outputs that must appear together with the files."""
     needs: Callable[[S], Sequence[str]] = lambda _: ()
+    """``needs(settings)`` returns the names of the experiments whose results are needed."""
     claims: Callable[[R | None, str], Sequence[Claim]] = lambda *_: ()
+    """``claims(result, note)`` returns the claims of the report with their verdicts. `result` is None if the film is
+    too short. `note` says how the settings were changed to fit the film."""
     sections: Callable[[R, Mapping[str, Any]], Sequence[Section]] = lambda *_: ()
+    """``sections(result, files)`` returns the sections of the report."""
     facts: Callable[[R], Sequence[Fact]] | None = None
+    """``facts(result)`` returns the list of facts in the report. If it is None, the report lists the settings."""
     summary: Callable[[R], Any] = lambda _: None
+    """``summary(result)`` returns the numbers of a result for summary.json and --json, see `to_json`."""
     answer: Callable[[R, Mapping[str, Any]], Answer | None] = lambda *_: None
+    """``answer(result, files)`` returns what the report and the screen begin with, or None if there is no answer."""
     overview: Callable[[R], Sequence[Shown]] = lambda _: ()
+    """``overview(result)`` returns what `psmt reproduce` prints before the claims."""
     page: Callable[[R, Mapping[str, Any]], Page] | None = None
+    """``page(result, files)`` returns a whole report in place of the usual one. Facts of the film are added to it."""
     complete: bool = False
+    """If True, nothing about the film is added to `page` and `summary`."""
 
     def written(self, result: R) -> dict[str, Any]:
         """Return the content of all files by name, as bytes or as an iterator over parts."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import platform
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
 from importlib.metadata import version
 from shlex import quote
 from typing import TYPE_CHECKING, Any
@@ -51,24 +51,19 @@ class FilmRecord:
         """Height and width of the picture whose pixels are the features. It is None if the features are not pixels."""
         return None if self.patch_size is None else (self.patch_size, self.patch_size)
 
-    @property
-    def unit(self) -> str:
-        """Name of the thing whose mean squared errors are reported."""
-        return "standardised patches" if self.features is None else "standardised features"
-
 
 @dataclass(frozen=True, kw_only=True)
 class FilmResults:
-    """What a command found on one film."""
+    """Settings and results of all experiments that a command ran on one film."""
 
     command: str
     film: FilmRecord
     asked: Mapping[str, Settings]
     """The settings that the user asked for, by experiment."""
     used: Mapping[str, Settings | None]
-    """Settings that fit the film, by experiment, also for needed experiments. They are None if no size fits."""
+    """Settings that fit the film, by experiment, or None if no size fits. Needed experiments are included."""
     notes: Mapping[str, str]
-    """Why settings differ from those asked for, by experiment. Experiments with unchanged settings are left out."""
+    """Why the settings differ from those asked for, by experiment. Experiments with unchanged settings are left out."""
     results: Mapping[str, Any]
     """The result of each experiment that fits the film, by name."""
     source: str = "FILM"
@@ -78,7 +73,7 @@ class FilmResults:
 
     @property
     def experiment(self) -> str:
-        """The experiment that was asked for, or the last of several."""
+        """Name of the experiment that was asked for, or of the last one if there are several."""
         return list(self.asked)[-1]
 
     def claims(self) -> list[Claim]:
@@ -90,7 +85,7 @@ class FilmResults:
         ]
 
     def answer(self, claims: Sequence[Claim], files: Mapping[str, Any]) -> Answer:
-        """Return what was found, how many of the paper's claims were confirmed, and the command to run next."""
+        """Return the answer of the first experiment that has one, and the number of confirmed claims of the paper."""
         found = [experiment_of(name).answer(result, files) for name, result in self.results.items()]
         own = next((one for one in found if one is not None), Answer())
         paper = [claim for claim in claims if claim.paper]
@@ -111,25 +106,26 @@ class FilmResults:
 
 
 def make_page(done: FilmResults, files: Mapping[str, Any]) -> Page:
-    """Make the page of the report.
+    """Return the page of the report. `files` maps names of files to their contents.
 
-    An experiment may define its own page, which is used unless the whole paper is reproduced. Otherwise the
-    page consists of the claims and sections of all experiments. Facts of the film are added, unless the experiment's
-    report is already complete.
+    The page consists of the claims and sections of all experiments. An experiment that runs by itself may define its
+    own page instead. Facts of the film are added, unless the experiment's report is already complete.
     """
     film, own_report = done.film, experiment_of(done.experiment)
     custom = None if done.paper else own_report.page
     page = _common_page(done, files) if custom is None else custom(done.results[done.experiment], files)
     if own_report.complete:
         return page
-    page = replace(page, facts=[*film_facts(film), *page.facts, *_notes_and_versions(done)])
+    changed = [Fact(f"Not as asked: {name}", note) for name, note in done.notes.items()]
+    used = ", ".join([f"psmt {psmt.__version__}", *(f"{name} {number}" for name, number in versions().items())])
+    page = replace(page, facts=[*film_facts(film), *page.facts, *changed, Fact("Versions", used)])
     return in_rows(page) if film.kind == "series" else page
 
 
 def _common_page(done: FilmResults, files: Mapping[str, Any]) -> Page:
     film = done.film
     length = "" if film.n_frames is None else f"{film.n_frames:,} frames"
-    errors = f"mean squared errors of {film.unit}: lower is better."
+    errors = f"mean squared errors of standardised {'patches' if film.kind == 'film' else 'features'}: lower is better."
     if done.paper:
         title = f"PSMT on the {film.kind} “{film.name}”"
         lead = (
@@ -157,29 +153,23 @@ def _common_page(done: FilmResults, files: Mapping[str, Any]) -> Page:
     return Page(title=title, answer=answer, lead=lead, claims=claims, sections=sections, facts=facts)
 
 
-def _notes_and_versions(done: FilmResults) -> list[Fact]:
-    facts = [Fact(f"Not as asked: {name}", note) for name, note in done.notes.items()]
-    told = ", ".join([f"psmt {psmt.__version__}", *(f"{name} {number}" for name, number in versions().items())])
-    return [*facts, Fact("Versions", told)]
-
-
 def make_summary(done: FilmResults, page: Page) -> bytes:
     """Return summary.json: the answer, the claims, and all numbers."""
     stated: dict[str, Any] = {"answer": page.answer.text, "next": page.answer.command or None}
     stated |= {"claims": {claim.key: claim.summary() for claim in page.claims}}
     if experiment_of(done.experiment).complete:
         return to_json(experiment_of(done.experiment).summary(done.results[done.experiment]) | stated)
-    used = {_short(name): None if own is None else asdict(own) for name, own in done.used.items()}
+    used = {_short(name): own for name, own in done.used.items()}
     settings: dict[str, Any] = {"settings": used, "notes": list(done.notes.values())}
     if done.paper:
-        asked = {_short(name): asdict(own) for name, own in done.asked.items()}
+        asked = {_short(name): own for name, own in done.asked.items()}
         settings = {"settings": asked, "used": used, "notes": done.notes}
     numbers = {
         _short(name): experiment_of(name).summary(done.results[name]) if name in done.results else None
         for name in done.used
     }
     return to_json(
-        {"psmt": psmt.__version__, "versions": versions(), "command": done.command, "film": asdict(done.film)}
+        {"psmt": psmt.__version__, "versions": versions(), "command": done.command, "film": done.film}
         | settings
         | stated
         | numbers
@@ -192,7 +182,7 @@ def _short(name: str) -> str:
 
 
 def film_facts(film: FilmRecord) -> list[Fact]:
-    """Return facts on the film: its name, its checksum, and the part that was used."""
+    """Return facts on the film: its name and checksum, and its patch or its features."""
     length = "" if film.n_frames is None else f", {film.n_frames:,} frames"
     facts = [Fact(film.kind.capitalize(), f"{film.name}{length}")]
     if film.checksum is not None:
@@ -219,13 +209,18 @@ def versions() -> dict[str, str]:
 
 
 def to_json(content: Any) -> bytes:
-    """Return plain values and NumPy arrays as a JSON file in UTF-8."""
+    """Return content as a JSON file in UTF-8. An object with a method `summary` is replaced by what it returns."""
     text = json.dumps(_plain(content), indent=2, allow_nan=False, ensure_ascii=False)
     return text.encode(errors="backslashreplace") + b"\n"
 
 
 def _plain(value: Any) -> Any:
-    """Convert a value to types that JSON has. JSON has neither NaN nor NumPy arrays."""
+    """Convert a value to types that JSON has. Dataclasses and named tuples become objects, and NaN becomes null."""
+    if hasattr(value, "summary"):
+        return _plain(value.summary())
+    if is_dataclass(value) or hasattr(value, "_asdict"):
+        names = getattr(value, "_fields", None) or [own.name for own in fields(value)]
+        value = {name: getattr(value, name) for name in names}
     if isinstance(value, dict):
         return {str(name): _plain(item) for name, item in value.items()}
     if isinstance(value, list | tuple):

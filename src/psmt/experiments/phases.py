@@ -1,4 +1,4 @@
-"""Choice of the parts of a film to predict, by reconstruction error: first a segment, then phases inside it."""
+"""Choose the parts of a film to predict by their reconstruction errors: first a segment, then phases inside it."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ class Stretch(NamedTuple):
 
 
 def least_error(errors: Array, *, window: int, reaching: int = 0) -> Stretch:
-    """Return the segment of `window` frames with the least mean of the errors (time,).
+    """Return the segment of `window` frames whose errors have the smallest mean. The errors are an array (time,).
 
-    Segments start every quarter of a window. Only segments that end at the frame `reaching` or later are compared. If
-    there are none, the last segment is returned. The paper's segment is 8448 to 9984.
+    Successive segments begin a quarter of a window apart. Only segments that end at the frame `reaching` or later are
+    compared. If there are none, the last segment is returned. The paper's segment is 8448 to 9984.
     """
     length = min(window, len(errors))
     latest = len(errors) - length
@@ -55,20 +55,23 @@ def check_length(n_frames: int, *, window: int, horizon: int) -> None:
 
 
 def phase_segment(errors: Array, *, window: int, horizon: int) -> Stretch:
-    """Return the segment of least error that has room for two phases after the first window of the film."""
+    """Return the segment of least error among those with room for two phases after the first window of the film."""
     both = 2 * (horizon + 1)
     return least_error(errors, window=max(window, both), reaching=window + both)
 
 
 def least_window(windows: Sequence[Stretch], *, window: int, horizon: int) -> Stretch | None:
-    """Return the window of least mean error in the sweep that has room for two phases after the first window."""
+    """Return the one of the sweep's `windows` with the least error among those with room for two phases, or None.
+
+    Both phases must begin after the first `window` frames of the film.
+    """
     both = 2 * (horizon + 1)
     fit = [own for own in windows if own.stop - own.start >= both and own.stop >= window + both]
     return min(fit, key=lambda own: own.mse, default=None)
 
 
 def error_memory(errors: Array) -> int:
-    """Return after how many frames the autocorrelation of the reconstruction errors (time,) falls below 1/e.
+    """Return the number of frames after which the autocorrelation of the errors (time,) falls below 1/e.
 
     >>> error_memory(np.sin(np.arange(400) / 8))
     10
@@ -83,12 +86,13 @@ def error_memory(errors: Array) -> int:
 def find_phases(
     errors: Array, *, window: int, horizon: int, search: Search = "segment", segment: Stretch | None = None
 ) -> list[FilmPhase]:
-    """Find two stretches of a film without a common frame, 'calm' and 'lively', whose mean errors differ most.
+    """Return the two stretches of a film without a common frame whose mean errors differ most.
 
-    'calm' has the lower error. `errors` (time,) are reconstruction errors. Each stretch has a whole window before it,
-    and consists of a frame to receive and `horizon` frames to predict. With ``search="segment"``, as in the paper,
-    stretches lie inside `segment`. If it is None, `phase_segment` finds one. With ``search="film"``, stretches may lie
-    anywhere in the film. If there is room for one stretch only, it is called 'only'.
+    The stretch of the lower error is called 'calm', the other one 'lively'. `errors` (time,) are reconstruction errors.
+    Each stretch has a whole window before it, and consists of a frame to receive and `horizon` frames to predict. With
+    ``search="segment"``, as in the paper, both lie inside `segment`, or inside the result of `phase_segment` if it is
+    None. With ``search="film"``, they may lie anywhere in the film. If there is room for one stretch only, it is called
+    'only'.
     """
     check_length(len(errors), window=window, horizon=horizon)
     length = horizon + 1

@@ -13,7 +13,7 @@ from psmt.embedding.atom_graph import THRESHOLD, links, similar_columns
 from psmt.embedding.moments import WindowMoments, covariance_of, second_moment_of_differences
 from psmt.engines import Engine, engine_for
 from psmt.engines.window import Sums
-from psmt.experiments.coding_tasks import unpack_codes
+from psmt.experiments.film_tasks import unpack_codes
 from psmt.numerics.rank import RANK_TOL
 from psmt.types import AnyArray, Array, Ints, Mask, Result
 
@@ -21,23 +21,12 @@ MIN_USES = 10
 """Number of frames of a window in which an atom must be active to have links, because fewer are not reliable."""
 
 
-def embed(codes: csr_array, n_components: int, engine: Engine, *, run: int | None = None, **how: Any) -> Any:
-    """Return the embedding matrix P (n_components, n_atoms) of codes (time, n_atoms), as an engine array.
+def embed_runs(codes: csr_array, n_components: int, engine: Engine, *, run: int, **how: Any) -> tuple[Any, Any]:
+    """Return the embedding matrix P (n_components, n_atoms) and the covariance matrix V (n_atoms, n_atoms) of codes.
 
-    If `run` is given, the codes consist of runs of that many frames from different times. Second differences across the
-    border of two runs are left out, because a jump is not motion. In this case only the closed form without half
-    stencils is available. `how` are options of `embed_window`.
-    """
-    if run is None:
-        return embed_window(WindowMoments.of(codes, engine), n_components, **how).matrix
-    return _embed_runs(codes, n_components, engine, run=run, **how)[0]
-
-
-def _embed_runs(codes: csr_array, n_components: int, engine: Engine, *, run: int, **how: Any) -> tuple[Any, Any]:
-    """Return the embedding matrix P (n_components, n_atoms) and the covariance matrix V (n_atoms, n_atoms) of the
-    codes.
-
-    The codes consist of runs of `run` frames, see `embed`.
+    The codes (time, n_atoms) consist of runs of `run` frames from different times. Second differences across the border
+    of two runs are left out, because a jump is not motion. `how` are options of `embed_window`. Half stencils are not
+    available, and the problem is solved in closed form.
     """
     place = np.arange(codes.shape[0]) % run
     inner = np.flatnonzero((place > 0) & (place < run - 1))
@@ -67,9 +56,12 @@ def window_graph(
     device: str = "cpu",
     **how: Any,
 ) -> Result:
-    """Return the graph of one window from its packed codes (see `similarity_graph` and `embed`). This is one task."""
+    """Return the graph of one window from its packed codes, see `similarity_graph`. This is one task.
+
+    `how` are options of `embed_window`.
+    """
     codes = unpack_codes(values, columns, offsets, n_atoms)
-    embedding = embed(codes, n_components, engine_for(device), **how)
+    embedding = embed_window(WindowMoments.of(codes, engine_for(device)), n_components, **how).matrix
     return similarity_graph(embedding, often_used(codes, min_uses), threshold=threshold, device=device)
 
 
@@ -88,16 +80,15 @@ def link_sets(
 ) -> Result:
     """Return the links of sets of frames (n_sets, n_frames) of the packed codes. This is one task.
 
-    Each set consists of runs of `run` frames. The result has ``edges`` (n_edges, 2), the linked atoms of all sets, one
-    set after the other; ``counts`` (n_sets,), the number of links in each set; and ``used`` (n_sets, n_atoms), a mask
-    of the atoms that may have links.
+    The result has ``edges`` (n_edges, 2), the linked atoms of all sets, one set after the other; ``counts`` (n_sets,),
+    the number of links in each set; and ``used`` (n_sets, n_atoms), a mask of the atoms that may have links.
     """
     engine = engine_for(device)
     codes = unpack_codes(values, columns, offsets, n_atoms)
     edges, used = [], np.zeros((len(frames), n_atoms), dtype=bool)
     for own, chosen in zip(used, frames, strict=True):
         part = csr_array(codes[chosen])
-        embedding = embed(part, n_components, engine, run=len(chosen), **how)
+        embedding, _ = embed_runs(part, n_components, engine, run=len(chosen), **how)
         atoms, similarity = similar_columns(embedding, often_used(part, min_uses), engine)
         own[atoms] = True
         edges.append(links(atoms, similarity, threshold))
@@ -133,7 +124,7 @@ def compare_times(
 
     def similarities(chosen: Ints) -> tuple[Array, Mask]:
         part = csr_array(codes[chosen.ravel()])
-        embedding, covariance = _embed_runs(part, n_components, engine, run=chosen.shape[1], **how)
+        embedding, covariance = embed_runs(part, n_components, engine, run=chosen.shape[1], **how)
         atoms, similarity = similar_columns(embedding @ covariance, often_used(part, min_uses), engine)
         every, used = np.zeros((n_atoms, n_atoms)), np.zeros(n_atoms, dtype=bool)
         every[np.ix_(atoms, atoms)] = similarity
@@ -153,8 +144,7 @@ def compare_times(
 
 def often_used(codes: csr_array, min_uses: int) -> Mask:
     """Return a mask of the atoms that are active in at least `min_uses` of the codes (time, n_atoms)."""
-    enough: Mask = np.bincount(codes.indices, minlength=codes.shape[1]) >= min_uses
-    return enough
+    return np.asarray(np.bincount(codes.indices, minlength=codes.shape[1]) >= min_uses)
 
 
 def similarity_graph(

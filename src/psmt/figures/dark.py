@@ -20,7 +20,7 @@ from PIL.PngImagePlugin import PngInfo
 from psmt.types import Array
 
 PAPER = (0x1D, 0x21, 0x26)
-"""Red, green and blue of the cards on a dark page, which replace white."""
+"""Red, green and blue of the colour that replaces white on a dark page."""
 
 PLACES = "psmt-pictures"
 """Name of the PNG text chunk with the positions of the pictures: left, top, right and bottom, in pixels."""
@@ -92,5 +92,4 @@ def swap_lightness(colours: Array | NDArray[np.uint8]) -> Array:
     lightness = (given.max(axis=1, keepdims=True) + given.min(axis=1, keepdims=True)) / 2
     paper = np.array(PAPER) / 255
     turned = np.clip(given + 1 - 2 * lightness, 0, 1)
-    swapped: Array = 255 * (paper + (1 - paper) * turned)
-    return swapped
+    return np.asarray(255 * (paper + (1 - paper) * turned))

@@ -60,5 +60,4 @@ def stable_positions(edges: list[NDArray[Any]], n_nodes: int) -> Array:
     rank[np.argsort(radius, kind="stable")] = np.arange(1, n_nodes + 1)
     wanted = 0.35 * radius / max(float(radius.max()), 1e-12) + 0.65 * np.sqrt(rank / n_nodes)
     factors = np.divide(wanted, radius, out=np.zeros_like(radius), where=radius > 1e-9)
-    spread: Array = positions * factors[:, None]
-    return spread
+    return np.asarray(positions * factors[:, None])

@@ -1,15 +1,18 @@
-"""Parts of figures: axes placed in inches, headings, labels, and pictures of values."""
+"""Parts of figures: a grid of panels, estimates with intervals, headings, labels, and pictures of values."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-from psmt.figures.style import INK, TEXT
+from psmt.evaluation import Interval
+from psmt.figures.style import INK, QUIET, SMALL, TEXT, TITLE, style_axes
 from psmt.types import Array
 
 WIDTH = 10.0
@@ -22,10 +25,57 @@ _BARS, _LEVELS = 64, 16
 """Largest number of bars in the picture of a series, and number of pixels from zero to either end of a bar."""
 
 
-def panel(figure: Figure, left: float, bottom: float, width: float, height: float) -> Axes:
-    """Return axes at a position given in inches."""
-    whole_width, whole_height = figure.get_size_inches()
-    return figure.add_axes((left / whole_width, bottom / whole_height, width / whole_width, height / whole_height))
+def panel_figure(
+    layout: Sequence[Sequence[Any]],
+    *,
+    height: float,
+    title: str = "",
+    note: str = "",
+    width: float = WIDTH,
+    heights: Sequence[float] | None = None,
+    widths: Sequence[float] | None = None,
+) -> tuple[Figure, dict[Any, Axes]]:
+    """Return a figure with a title above and a note below a grid of panels, and the panels by name.
+
+    `layout` has the format of `Figure.subplot_mosaic`: rows of names, where a repeated name spans several places and
+    "." is left empty. `height` and `width` are in inches, `heights` and `widths` are relative. Constrained layout makes
+    space for the labels of panels.
+    """
+    title_height = (0.42 if title else 0.06) / height
+    note_height = (0.14 + 0.17 * (note.count("\n") + 1) if note else 0.06) / height
+    inside = (0.006, note_height, 0.988, 1 - title_height - note_height)
+    figure = Figure(figsize=(width, height), layout=ConstrainedLayoutEngine(rect=inside, w_pad=0.08, h_pad=0.08))
+    axes = figure.subplot_mosaic([list(row) for row in layout], height_ratios=heights, width_ratios=widths)
+    if title:
+        figure.text(0.012, 1 - 0.12 / height, title, fontsize=TITLE, fontweight="bold", color=INK, va="top")
+    if note:
+        figure.text(0.012, 0.1 / height, note, fontsize=SMALL, color=QUIET, va="bottom", linespacing=1.4)
+    return figure, axes
+
+
+def draw_estimates(
+    axes: Axes,
+    rows: Mapping[str, Mapping[str, Interval]],
+    colours: Mapping[str, str],
+    *,
+    reference: float = 0.0,
+) -> None:
+    """Draw means with their intervals as bars, one labelled row per key of `rows`. A line marks the `reference`."""
+    style_axes(axes, grid=False)
+    axes.axvline(reference, color=QUIET, linewidth=0.9)
+    gap = min(0.24, 0.7 / max(len(colours), 1))
+    for row, estimates in enumerate(rows.values()):
+        shown = [name for name in colours if name in estimates]
+        for place, name in enumerate(shown):
+            mean, low, high = estimates[name]
+            y = -row + gap * ((len(shown) - 1) / 2 - place)
+            if np.isfinite([low, high]).all():
+                axes.plot([low, high], [y, y], color=colours[name], linewidth=2.4, solid_capstyle="butt", zorder=4)
+            if np.isfinite(mean):
+                axes.plot([mean], [y], marker="o", markersize=6, color=colours[name], markeredgecolor="white", zorder=5)
+    axes.set_ylim(0.5 - len(rows), 0.5)
+    axes.set_yticks([-row for row in range(len(rows))], list(rows), fontsize=SMALL)
+    axes.tick_params(axis="y", length=0)
 
 
 def heading(axes: Axes, letter: str, text: str, *, lift: float = 7) -> None:
@@ -84,18 +134,13 @@ def tiled(pictures: Sequence[Array], places: Sequence[tuple[int, int]], grid: tu
     if not pictures:
         return np.full((1, 1), np.nan)
     tall, wide = pictures[0].shape
-    gap = tile_gap(tall)
+    gap = max(1, tall // 8)
     rows, columns = grid
     canvas = np.full((rows * (tall + gap) - gap, columns * (wide + gap) - gap), np.nan)
     for picture, (row, column) in zip(pictures, places, strict=True):
         top, left = row * (tall + gap), column * (wide + gap)
         canvas[top : top + tall, left : left + wide] = picture
     return canvas
-
-
-def tile_gap(tall: int) -> int:
-    """Return the number of pixels between pictures of height `tall`."""
-    return max(1, tall // 8)
 
 
 def show_tiles(axes: Axes, canvas: Array, limit: float = 1.0) -> None:

@@ -1,8 +1,7 @@
-"""One style for all figures: type, colours, and the line of each method."""
+"""One style for all figures: fonts, colours, and the line of each method."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from io import BytesIO
 from typing import Any
 
@@ -28,50 +27,35 @@ TITLE, TEXT, SMALL = 12.0, 9.5, 8.5
 """Font sizes in points."""
 
 
-@dataclass(frozen=True)
-class LineStyle:
-    """Colour, width and dashes with which a method is drawn."""
-
-    colour: str
-    width: float
-    dash: Any = "solid"
-    layer: int = 3
-
-    def kwargs(self) -> dict[str, Any]:
-        """Return keyword arguments of `Axes.plot`."""
-        return {
-            "color": self.colour,
-            "linewidth": self.width,
-            "linestyle": self.dash,
-            "zorder": self.layer,
-            "solid_capstyle": "round",
-            "dash_capstyle": "butt",
-        }
+def line_style(colour: str, width: float, dash: Any = "solid", layer: int = 3) -> dict[str, Any]:
+    """Return keyword arguments of `Axes.plot` for the line of a method. Lines of a higher `layer` lie on top."""
+    caps = {"solid_capstyle": "round", "dash_capstyle": "butt"}
+    return {"color": colour, "linewidth": width, "linestyle": dash, "zorder": layer, **caps}
 
 
 # Copying, the reference, is black. Curves often coincide, so thin lines lie on top of wide ones. Of two equally thin
 # lines the upper one is dashed: no line hides another. A method on codes without the embedding has the colour of its
 # twin with it, and dots.
 METHOD_STYLES = {
-    "psmt": LineStyle("#0072b2", 2.2, layer=5),
-    "code_line": LineStyle("#0072b2", 1.4, (0, (1.0, 1.4)), layer=11),
-    "psmt_gain": LineStyle("#009e73", 3.2, layer=3),
-    "code_gain": LineStyle("#009e73", 1.4, (0, (1.0, 1.4)), layer=11),
-    "baseline2": LineStyle("#e69f00", 1.6, layer=6),
-    "baseline1": LineStyle("#d55e00", 1.6, (0, (5.0, 1.4)), layer=7),
-    "copy_code": LineStyle(INK, 1.7, (0, (3.2, 1.6)), layer=8),
-    "copy": LineStyle(INK, 2.8, layer=4),
-    "mean_code": LineStyle("#c3c9d0", 1.3, (0, (3.2, 1.6)), layer=6),
-    "mean": LineStyle(QUIET, 2.6, layer=3),
-    "linear": LineStyle("#cc79a7", 1.4, layer=9),
-    "pixel_gain": LineStyle("#cc79a7", 1.4, (0, (4.5, 1.2, 1.0, 1.2)), layer=9),
-    "ridge": LineStyle("#56b4e9", 1.4, (0, (1.8, 1.8)), layer=10),
-    "pca_var": LineStyle("#56b4e9", 1.2, (0, (6.0, 1.5)), layer=9),
-    "sfa": LineStyle("#8c6d31", 1.2, (0, (3.2, 1.2, 1.0, 1.2)), layer=9),
-    "motion": LineStyle("#7b4fa3", 1.6, layer=9),
-    "whole_frame": LineStyle("#7b4fa3", 1.6, (0, (2.4, 1.2)), layer=12),
+    "psmt": line_style("#0072b2", 2.2, layer=5),
+    "code_line": line_style("#0072b2", 1.4, (0, (1.0, 1.4)), layer=11),
+    "psmt_gain": line_style("#009e73", 3.2, layer=3),
+    "code_gain": line_style("#009e73", 1.4, (0, (1.0, 1.4)), layer=11),
+    "baseline2": line_style("#e69f00", 1.6, layer=6),
+    "baseline1": line_style("#d55e00", 1.6, (0, (5.0, 1.4)), layer=7),
+    "copy_code": line_style(INK, 1.7, (0, (3.2, 1.6)), layer=8),
+    "copy": line_style(INK, 2.8, layer=4),
+    "mean_code": line_style("#c3c9d0", 1.3, (0, (3.2, 1.6)), layer=6),
+    "mean": line_style(QUIET, 2.6, layer=3),
+    "linear": line_style("#cc79a7", 1.4, layer=9),
+    "pixel_gain": line_style("#cc79a7", 1.4, (0, (4.5, 1.2, 1.0, 1.2)), layer=9),
+    "ridge": line_style("#56b4e9", 1.4, (0, (1.8, 1.8)), layer=10),
+    "pca_var": line_style("#56b4e9", 1.2, (0, (6.0, 1.5)), layer=9),
+    "sfa": line_style("#8c6d31", 1.2, (0, (3.2, 1.2, 1.0, 1.2)), layer=9),
+    "motion": line_style("#7b4fa3", 1.6, layer=9),
+    "whole_frame": line_style("#7b4fa3", 1.6, (0, (2.4, 1.2)), layer=12),
 }
-"""Styles by method, in the order in which methods are displayed."""
+"""Style of the line of each method, in the order in which methods are displayed."""
 
 
 def literal(text: str) -> str:

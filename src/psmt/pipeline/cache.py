@@ -1,7 +1,7 @@
 """Results of tasks in files, and the keys that name them.
 
-A key is a hash of everything that a result depends on, which is the inputs and the text of the code. Parsed code would
-not depend on comments, but it depends on the Python version, so that machines would disagree.
+A key is a hash of everything that a result depends on: the inputs and the text of the code. The text is hashed although
+it contains comments, because parsed code depends on the Python version, so that machines would disagree.
 
 A result is an .npz file with equal bytes for equal content. It ends with the key of its task and a hash of its content,
 so that results cannot be confused, and a damaged file counts as missing.
@@ -48,7 +48,7 @@ def hash_values(values: Mapping[str, object], *, where: str) -> str:
 
 
 def _feed(digest: Any, value: object, where: str) -> None:
-    """Feed a value to a hash as kind, size and content, so that different values never give equal bytes."""
+    """Add a value to a hash as kind, size and content, so that different values never give equal bytes."""
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, np.ndarray):
@@ -77,7 +77,7 @@ def _feed(digest: Any, value: object, where: str) -> None:
 
 @cache
 def hash_code(function: Callable[..., object]) -> str:
-    """Return a hash of psmt's source and, if the function is outside psmt, of its module, as 64 hex digits."""
+    """Return a hash of psmt's source, and of the function's module if it is outside psmt, as 64 hex digits."""
     name, text = function.__module__, ""
     if name.partition(".")[0] != _PACKAGE.name:
         file = getattr(sys.modules[name], "__file__", None)
@@ -87,7 +87,7 @@ def hash_code(function: Callable[..., object]) -> str:
 
 @cache
 def hash_package(package: Path = _PACKAGE) -> str:
-    """Return a hash of all source of a package, except `_PRESENTATION` and its `__init__`, which has the version."""
+    """Return a hash of all source files of a package, except `_PRESENTATION` and the file with the version."""
     files = {path.relative_to(package).as_posix(): path for kind in ("*.py", "*.cu") for path in package.rglob(kind)}
     # Text is read with the same newlines on every machine.
     texts = {
@@ -102,7 +102,7 @@ def hash_package(package: Path = _PACKAGE) -> str:
 
 
 def save_result(path: Path, key: str, result: Result) -> None:
-    """Write a result as .npz with equal bytes for equal content, which `numpy.savez` does not promise."""
+    """Write a result to an .npz file. Equal results give equal bytes, which `numpy.savez` does not promise."""
     # Another machine that shares the folder may remove our temporary file as stale; see clear_stale.
     for last in (False, False, True):
         try:

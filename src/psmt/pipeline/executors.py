@@ -157,7 +157,7 @@ class ProcessExecutor(Executor):
 
 @contextmanager
 def _terminal_signals_blocked() -> Iterator[None]:
-    """Block the signals that a terminal sends to all its processes. Processes that are started meanwhile inherit this.
+    """Return a context that blocks the signals of a terminal to its processes. Processes started in it inherit this.
 
     Ctrl-C and the closing of a terminal are handled by this process, which ends its workers.
     """
@@ -197,11 +197,6 @@ class ClusterExecutor(Executor):
 
     Dask waits forever for a lost scheduler, and for workers that never return. So `run_tasks` calls `lost_calls` while
     it waits, which asks the scheduler every second and gives up after some time.
-
-    Raises
-    ------
-    ClusterError
-        If dask.distributed is missing, the scheduler does not answer, or it has no workers.
     """
 
     shares_disk = False

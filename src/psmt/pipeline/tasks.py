@@ -46,23 +46,16 @@ class TaskError(PSMTError, RuntimeError):
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """One unit of work. It is independent and idempotent, and its result is a file.
-
-    Parameters
-    ----------
-    name : str
-        Readable name that suits a file, such as ``sweep-M0512-H01024-w003``.
-    compute : callable
-        A function at the top level of an importable module. It is called with copies of the inputs as keywords and
-        returns a dict of arrays that depends on nothing else.
-    inputs : mapping
-        Arrays and plain values (None, bool, int, float, str, and lists, tuples or dicts of these). Views cost nothing,
-        so many tasks may share one film. A large `DiskSeries` stays on disk.
-    """
+    """One unit of work. It depends on no other task, and its result is a file."""
 
     name: str
+    """Readable name that suits a file, such as ``sweep-M0512-H01024-w003``."""
     compute: Callable[..., Result]
+    """A function at the top level of an importable module. It is called with copies of the inputs as keywords and
+    returns a dict of arrays that depends on nothing else."""
     inputs: Mapping[str, Any]
+    """Arrays and plain values (None, bool, int, float, str, and lists, tuples or dicts of these). Views cost nothing,
+    so many tasks may share one film. A large `DiskSeries` stays on disk."""
 
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):
@@ -88,7 +81,7 @@ class Task:
 
 
 def on_device(device: str) -> dict[str, str]:
-    """Return the input that names a task's device. It is empty for the CPU, whose results are the same everywhere."""
+    """Return the input ``device`` of a task, or {} for the CPU, so that keys of results on the CPU do not have it."""
     return {} if device == "cpu" else {"device": device}
 
 

@@ -176,9 +176,9 @@ def surprise(given: Any, frames: ArrayLike | None = None, *, ax: Axes | None = N
 
 
 def sweep(model: Any, *, ax: Axes | None = None) -> Axes:
-    """Draw the walk-forward errors among which a model has chosen, by dimension of the embedding and penalty λ.
+    """Draw the walk-forward errors of all dimensions of the embedding and penalties λ that a model has tried.
 
-    The model was fitted with ``n_components='auto'`` or ``lam='auto'``.
+    The model must have been fitted with ``n_components='auto'`` or ``lam='auto'``.
     """
     scores: Any = fitted(model).choice_.scores
     if not scores:

@@ -138,7 +138,7 @@ def _colour_bar(ax: Axes, colours: ScalarMappable, name: str) -> None:
 
 
 def topology(model: Any, *, threshold: float = THRESHOLD, shape: Shape = "auto", ax: Axes | None = None) -> Axes:
-    """Draw the graph of atoms that move alike.
+    """Draw the graph of a model's atoms, in which atoms that move alike are linked.
 
     `model` is a `PSMT` or an embedding (n_components, n_atoms). Atoms are linked if the cosine of their
     columns of the embedding is above `threshold`. Components of more than two atoms are coloured, largest first. Some

@@ -45,7 +45,7 @@ def axes_of(ax: Axes | None, size: tuple[float, float]) -> Axes:
 
 
 def label(ax: Axes, title: str, x: str = "", y: str = "", *, legend: Mapping[str, Any] | None = None) -> Axes:
-    """Set title, axis labels, and a legend if its options are given. Return the axes."""
+    """Set the title and the axis labels, and a legend if its options are given. Return the axes."""
     ax.set_title(title, fontsize=TITLE, fontweight="bold", color=INK, loc="left")
     ax.set_xlabel(x, fontsize=TEXT, color=INK)
     ax.set_ylabel(y, fontsize=TEXT, color=INK)
@@ -91,7 +91,7 @@ def fitted(given: Any) -> Any:
 
 
 def numbers(values: Any, name: str, *, axes: int = 2) -> Array:
-    """Return the values as an array with the given number of axes."""
+    """Return the values as an array. Raise an error if it is empty or does not have this number of axes."""
     array = np.asarray(values, dtype=np.float64)
     if array.ndim != axes or array.size == 0:
         form = "(time, n)" if axes == 2 else "(time,)"
@@ -100,7 +100,10 @@ def numbers(values: Any, name: str, *, axes: int = 2) -> Array:
 
 
 def shape_of(shape: Shape, values: Array) -> tuple[int, int] | None:
-    """Return height and width of pictures whose pixels are the features of values (n, n_features), or None."""
+    """Return height and width of the pictures whose pixels are the features of values (n, n_features).
+
+    Return None if the features are not pixels.
+    """
     n_features = values.shape[1]
     if shape is None:
         return None

@@ -2,7 +2,6 @@
 
 from psmt.report.claim import (
     INCONCLUSIVE,
-    NO_CONTROLS,
     TIE,
     Claim,
     Evidence,
@@ -17,7 +16,6 @@ from psmt.report.tables import Cell, Column, Table, csv_lines, csv_parts, to_csv
 
 __all__ = [
     "INCONCLUSIVE",
-    "NO_CONTROLS",
     "TIE",
     "Answer",
     "Cell",

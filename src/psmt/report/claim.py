@@ -46,7 +46,7 @@ NO_CONTROLS = Judgement(why="This claim has no controls.")
 """The verdict beyond controls on a claim that has no controls."""
 
 Weighed = tuple[float, Judgement]
-"""How far an estimate lies from the threshold (positive in favour of the claim), and the judgement from it."""
+"""The distance of an estimate from the threshold, which is positive in favour of the claim, and the judgement."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,7 +82,7 @@ class Evidence:
 
     @classmethod
     def of_draws(cls, name: str, tests: Mapping[str, NullTest], **how: Any) -> Evidence:
-        """Return evidence from one number, and from draws of this number under each null model."""
+        """Return evidence whose statistic is one number, given draws of this number under each null model."""
         value = next(iter(tests.values())).value
         excess = {null: test.excess for null, test in tests.items()}
         nulls = {null: Interval(value - own.mean, value - own.high, value - own.low) for null, own in excess.items()}
@@ -90,22 +90,25 @@ class Evidence:
 
     @property
     def as_measured(self) -> Judgement:
-        """Verdict without the null models."""
+        """The verdict on the statistic itself, without null models."""
         return self.measured[1]
 
     @property
     def beyond_controls(self) -> Judgement:
-        """Verdict with the null models."""
+        """The verdict on the statistic compared with that of each null model."""
         return decide(self.controlled)
 
     @property
     def measured(self) -> Weighed:
-        """The judgement of the statistic itself."""
+        """The judgement of the statistic itself, and how strongly it favours the claim."""
         return self._judge(self.statistic, lambda verdict: f"{self._measurement}{self._reason(verdict)}.")
 
     @property
     def controlled(self) -> list[Weighed]:
-        """The judgement of the excess over each null model, or of the statistic if there is no clear effect."""
+        """The judgements of the excess over each null model.
+
+        If the statistic itself shows no clear effect, there is only its own judgement.
+        """
         own, there = self.estimate, {null: self.written(value.mean) for null, value in self.nulls.items()}
 
         def why(verdict: Verdict, null: str) -> str:
@@ -134,7 +137,7 @@ class Evidence:
 
     @property
     def sentence(self) -> str:
-        """Sentence with the estimate, its interval, the null models, and the reason if a verdict is inconclusive."""
+        """Sentence with the estimate, its interval and the null models, and the reason if it is inconclusive."""
         nulls = [
             f"{self.written(own.mean)} {write_interval(own, self.written)}".rstrip() + f" on {null}"
             for null, own in self.nulls.items()
@@ -218,7 +221,7 @@ class Claim:
         notes: Sequence[str] = (),
         figures: Mapping[str, Any] | None = None,
     ) -> Claim:
-        """Make a claim whose verdict is 'yes' if all `evidence` supports it, and 'no' if any contradicts it.
+        """Return a claim whose verdict is 'yes' if all `evidence` supports it, and 'no' if any contradicts it.
 
         `more` evidence is listed in the notes, but does not affect the verdict. The size is by default that of the
         weakest evidence. Empty notes are left out.
@@ -269,14 +272,14 @@ class Claim:
 
 
 def all_hold(verdicts: Sequence[Verdict]) -> Verdict:
-    """Return 'yes' if all verdicts are 'yes', 'no' if any is 'no', and else 'inconclusive', also without verdicts."""
+    """Return 'no' if any verdict is 'no', 'yes' if all are 'yes', and otherwise (or without any) 'inconclusive'."""
     if "no" in verdicts:
         return "no"
     return INCONCLUSIVE if not verdicts or INCONCLUSIVE in verdicts else "yes"
 
 
 def decide(found: Sequence[Weighed], otherwise: Judgement = NO_CONTROLS) -> Judgement:
-    """Combine the verdicts by `all_hold`, and return the judgement that decides.
+    """Return the judgement that decides, after the verdicts were combined by `all_hold`.
 
     Among the judgements with the combined verdict, this is the one whose estimate favours the claim least. If there are
     no judgements, `otherwise` is returned.

@@ -61,7 +61,7 @@ class Section:
 
 
 class Answer(NamedTuple):
-    """What a command found, in one or two sentences, and a command that may be more useful for the film."""
+    """What a command found, in one or two sentences, and the command to run next."""
 
     text: str = ""
     command: str = ""
@@ -82,7 +82,7 @@ class Fact(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Page:
-    """Content of a page, for the template."""
+    """Content of a page, which `render` writes as HTML."""
 
     title: str
     lead: str = ""

@@ -15,7 +15,7 @@ _AT_A_TIME = 1000
 
 
 class Cell(NamedTuple):
-    """Text of a table cell, and how it is marked."""
+    """The text of a table cell, and its mark: the best value, a losing value, or a missing one."""
 
     text: str
     mark: Literal["", "best", "loses", "missing"] = ""

@@ -1,4 +1,4 @@
-"""Words for series. Reports are written for films, and this module replaces frames and pixels by rows and features."""
+"""Words for series. Reports are written for films, and `in_rows` replaces frames and pixels by rows and features."""
 
 from __future__ import annotations
 

@@ -46,7 +46,9 @@ def test_states_of_each_volume_add_up_to_the_summary(folder):
     assert summary["states"]["group"]["occupancy"][0] == pytest.approx(share)
     assert summary["tr"] == 2.0
     assert set(summary["agreement_with_truth"]) >= {"psmt", "pca", "swc"}
-    assert {"activity", "connectivity", "networks", "foretold"} == set(summary["reproducibility"]["against_surrogates"])
+    assert {"activity", "connectivity", "networks", "likelihood_gain"} == set(
+        summary["reproducibility"]["against_surrogates"]
+    )
     assert summary["states_found"] in (True, False)
     claims = summary["claims"]
     assert {claim["as_measured"]["verdict"] for claim in claims.values()} <= {"yes", "no", "inconclusive"}

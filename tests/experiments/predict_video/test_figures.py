@@ -23,7 +23,7 @@ def rgb(colour: str) -> tuple[int, ...]:
 
 def curve(axes, method):
     (line,) = [
-        line for line in axes.lines if line.get_color() == FRAME_STYLES[method].colour and len(line.get_xdata()) > 2
+        line for line in axes.lines if line.get_color() == FRAME_STYLES[method]["color"] and len(line.get_xdata()) > 2
     ]
     return np.asarray(line.get_xdata()), np.asarray(line.get_ydata())
 

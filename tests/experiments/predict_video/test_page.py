@@ -6,9 +6,15 @@ import numpy as np
 import pytest
 
 from made_up_video import make_video
-from psmt.experiments.predict_video.claims import frame_claims, verdict
 from psmt.experiments.predict_video.recording import Event
-from psmt.experiments.predict_video.report import events_page, frames_page, frames_table, rollout_table
+from psmt.experiments.predict_video.report import (
+    events_page,
+    frame_claims,
+    frames_page,
+    frames_table,
+    rollout_table,
+    verdict,
+)
 from psmt.report import render
 
 
@@ -47,7 +53,7 @@ def test_where_nothing_moves_there_is_no_contest():
     still = make_video(copy_mse=0.0)
     assert verdict(still).startswith("Nothing moves in the 30 predicted frames")
     assert claims(still)["frames_beat_copying"].as_measured.verdict == "inconclusive"
-    assert render(frames_page(still, 61.0))
+    assert render(frames_page(still))
 
 
 @pytest.mark.parametrize(
@@ -94,7 +100,7 @@ def test_events_are_listed_the_largest_if_there_are_many():
     largest = [Event(401 + k, (401 + k) / 25, "surprise", float(k)) for k in range(10, 60)]
     strips = {event.frame: b"JPEG" for event in largest}
     result = replace(make_video(), event_counts={"surprise": 60}, largest_events=largest, event_strips=strips)
-    page = render(frames_page(result, 61.0)).decode()
+    page = render(frames_page(result)).decode()
     assert "The 50 largest of 60 events" in page and "Events: 60 surprises." in page
     assert page.index(">411<") < page.index(">460<") and ">410<" not in page
     assert "one of 1,000 frames" in page
@@ -102,7 +108,7 @@ def test_events_are_listed_the_largest_if_there_are_many():
     pictures = render(events_page(result)).decode()
     assert pictures.count("<figcaption>Surprise at frame") == 50 and "the 50 largest of them" in pictures
     assert "http" not in pictures
-    none = render(frames_page(make_video(), 61.0)).decode()
+    none = render(frames_page(make_video())).decode()
     assert "Events: none." in none
 
 
@@ -119,7 +125,7 @@ def test_tables_mark_what_wins_and_what_loses():
 
 def test_page_opens_with_the_verdict_and_loads_nothing():
     result = make_video()
-    page = render(frames_page(result, 61.0)).decode()
+    page = render(frames_page(result)).decode()
     body = page[page.index("<h1>") :]
     assert body.index("The frame predictor beat copying") < body.index("<h2")
     assert "learned from 400 frames up to 399, received 400, predicted 401 to 430" in page

@@ -65,7 +65,7 @@ def broken_off(film, folder, at, **given):
 
 
 def predicted(film, folder, settings=SETTINGS, begin=paint, **given):
-    return predict_video(film, FrameReader(32), settings, begin=begin, run=Run(folder=folder, **given))
+    return predict_video(film, FrameReader(32), settings, Run(folder=folder, **given), begin=begin)
 
 
 def assert_equal(one, other):

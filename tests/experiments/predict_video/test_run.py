@@ -9,6 +9,7 @@ from psmt.experiments.predict_video import run as module
 from psmt.experiments.predict_video.result import summarise_frames
 from psmt.experiments.predict_video.run import predict_video
 from psmt.experiments.predict_video.settings import VideoSettings, extent
+from psmt.pipeline.run import Run
 from psmt.video.baselines import CopyLastFrame, LinearPixels
 from psmt.video.frames import FrameReader
 
@@ -32,15 +33,20 @@ def light(monkeypatch):
     )
 
 
-def predict(film, begin=None, **settings):
-    return predict_video(open_frames(film), FrameReader("native"), VideoSettings(**settings), begin=begin)
+@pytest.fixture
+def predict(tmp_path):
+    def run(film, begin=None, **settings):
+        run = Run(folder=tmp_path)
+        return predict_video(open_frames(film), FrameReader("native"), VideoSettings(**settings), run, begin=begin)
+
+    return run
 
 
 def luma(film):
     return film @ np.array([0.299, 0.587, 0.114], dtype=np.float32)
 
 
-def test_only_frames_after_the_start_are_scored_and_only_those_before_it_learned_from(colourful, light):
+def test_only_frames_after_the_start_are_scored_and_only_those_before_it_learned_from(predict, colourful, light):
     pasts = []
 
     def begin(past, horizon, painted):
@@ -60,7 +66,7 @@ def test_only_frames_after_the_start_are_scored_and_only_those_before_it_learned
 
 
 @pytest.mark.parametrize("colour", [True, False])
-def test_films_are_predicted_in_colour_unless_grey_is_asked_for(colourful, colour):
+def test_films_are_predicted_in_colour_unless_grey_is_asked_for(predict, colourful, colour):
     def check(step):
         frame, last = (colourful[k] if colour else luma(colourful[k]) for k in (step.index, step.index - 1))
         np.testing.assert_allclose(step.frame, frame, atol=1e-6)
@@ -81,9 +87,11 @@ def test_films_are_predicted_in_colour_unless_grey_is_asked_for(colourful, colou
         assert own.colour_mse is own.colour_ratio is None
 
 
-def test_the_default_model_predicts_a_small_film():
+def test_the_default_model_predicts_a_small_film(tmp_path):
     settings = VideoSettings(start=30, horizon=12, **SMALL, baselines=("blocks", "ridge"))
-    result = predict_video(open_frames("builtin:glide?frames=60&size=40"), FrameReader(32), settings)
+    result = predict_video(
+        open_frames("builtin:glide?frames=60&size=40"), FrameReader(32), settings, Run(folder=tmp_path)
+    )
     assert {row.method for row in result.rows} == {"frame_predictor", "copy", "linear", "fourier", "blocks", "ridge"}
     assert all(np.isfinite(row.surprise) for row in result.of("frame_predictor"))
     assert {row.step for row in result.rollouts} == set(range(1, 11))
@@ -91,18 +99,18 @@ def test_the_default_model_predicts_a_small_film():
 
 
 @pytest.mark.parametrize(("given", "every"), [({"horizon": 30}, 10), ({"horizon": 30, "every": 3}, 3)])
-def test_rollouts_begin_every_so_often(colourful, light, given, every):
+def test_rollouts_begin_every_so_often(predict, colourful, light, given, every):
     result = predict(colourful, start=5, **given)
     assert sorted({row.start for row in result.rollouts}) == list(range(5, 35, every))
     assert result.every == every
 
 
-def test_large_frames_are_fewer(colourful, light, monkeypatch):
+def test_large_frames_are_fewer(predict, colourful, light, monkeypatch):
     monkeypatch.setattr(module, "PAST_BYTES", 6 * 12 * 24 * 32)
     assert predict(colourful, start=20, horizon=2).n_past == 6
 
 
-def test_memory_does_not_grow_with_the_film(light, monkeypatch):
+def test_memory_does_not_grow_with_the_film(predict, light, monkeypatch):
     held, seen = [], []
 
     def frames():
@@ -112,7 +120,7 @@ def test_memory_does_not_grow_with_the_film(light, monkeypatch):
 
     film = open_frames(np.zeros((200, 16, 16), dtype=np.uint8))
     monkeypatch.setattr(type(film), "iter_colour", lambda self: frames())
-    predict(film, lambda *_: lambda step: seen.append((step.index, held[-1])) or {}, start=10, horizon=50)
+    predict(film, lambda *_: lambda step: seen.append((step.index, held[-1])), start=10, horizon=50)
     # Each frame is read when it is due, and none beyond the last one that is predicted.
     assert seen == [(t, t) for t in range(11, 61)]
 
@@ -148,11 +156,11 @@ def test_films_that_are_too_short_are_refused_before_any_work(n_frames, given, m
 
 
 @pytest.mark.parametrize(("given", "message"), [({"start": 39}, "start=39"), ({"horizon": 500}, "need"), ({}, "400")])
-def test_films_that_turn_out_too_short_are_refused(colourful, light, given, message):
+def test_films_that_turn_out_too_short_are_refused(colourful, light, given, message, tmp_path):
     film = open_frames(colourful)
     object.__setattr__(film, "n_frames", None)
     with pytest.raises(NotEnoughFramesError, match=message):
-        predict_video(film, FrameReader("native"), VideoSettings(**given))
+        predict_video(film, FrameReader("native"), VideoSettings(**given), Run(folder=tmp_path))
 
 
 @pytest.mark.parametrize(

@@ -86,7 +86,7 @@ def test_shown_steps_cover_the_horizon(horizon):
 
 def test_every_method_has_a_look_of_its_own():
     assert set(METHOD_STYLES) == set(METHODS)
-    assert len({(style.colour, str(style.dash)) for style in METHOD_STYLES.values()}) == len(METHODS)
+    assert len({(style["color"], str(style["linestyle"])) for style in METHOD_STYLES.values()}) == len(METHODS)
 
 
 def test_picture_is_a_png_and_the_same_each_time(make_result):

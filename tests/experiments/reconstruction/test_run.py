@@ -9,8 +9,7 @@ from oracles import literal
 from oracles.solvers import descent_codes, recover_code
 from psmt import SparseCoder
 from psmt.errors import NotEnoughFramesError
-from psmt.experiments.coding_tasks import pack_codes
-from psmt.experiments.embedding_tasks import reconstruct_window
+from psmt.experiments.film_tasks import pack_codes, reconstruct_window
 from psmt.experiments.phases import (
     FilmPhase,
     Stretch,

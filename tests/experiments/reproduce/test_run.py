@@ -12,7 +12,7 @@ from psmt.coding import SparseCoder
 from psmt.data.patches import read_patches
 from psmt.errors import NotEnoughFramesError
 from psmt.evaluation import mse
-from psmt.experiments.embedding_tasks import round_trip
+from psmt.experiments.film_tasks import round_trip
 from psmt.experiments.options.sources import workers_for
 from psmt.experiments.phases import FilmPhase, least_error
 from psmt.experiments.prediction.phase import predict_phase

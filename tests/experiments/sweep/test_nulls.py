@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from made_up_series import wave
-from psmt.experiments.coding_tasks import code_patches, learn_dictionary, unpack_codes
-from psmt.experiments.embedding_tasks import round_trip
+from psmt.experiments.film_tasks import code_patches, learn_dictionary, round_trip, unpack_codes
 from psmt.experiments.sweep.report import sweep_claims
 from psmt.experiments.sweep.run import SweepResult, sweep
 from psmt.experiments.sweep.settings import SweepSettings

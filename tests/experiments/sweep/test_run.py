@@ -16,9 +16,14 @@ from scipy import stats
 from oracles.solvers import nonnegative_least_squares, recover_code
 from psmt import SparseCoder, read_patches
 from psmt.errors import NotEnoughFramesError
-from psmt.experiments import embedding_tasks
-from psmt.experiments.coding_tasks import code_patches, dictionary_task, learn_dictionary, unpack_codes
-from psmt.experiments.embedding_tasks import reconstruct_window
+from psmt.experiments import film_tasks
+from psmt.experiments.film_tasks import (
+    code_patches,
+    dictionary_task,
+    learn_dictionary,
+    reconstruct_window,
+    unpack_codes,
+)
 from psmt.experiments.sweep.report import EXPERIMENT, sweep_claims
 from psmt.experiments.sweep.run import SweepResult, sweep
 from psmt.experiments.sweep.settings import SweepSettings
@@ -252,7 +257,7 @@ def test_the_same_again_is_read_from_disk(patches, unbroken, tmp_path, monkeypat
     before = contents(folder)
     monkeypatch.setattr(SparseCoder, "fit", None)
     monkeypatch.setattr(SparseCoder, "transform", None)
-    monkeypatch.setattr(embedding_tasks, "round_trip", None)
+    monkeypatch.setattr(film_tasks, "round_trip", None)
     write_table(sweep(patches, TINY, Run(folder=folder)), tmp_path, "again.csv")
     assert (tmp_path / "again.csv").read_bytes() == before["sweep.csv"]
     assert contents(folder) == before

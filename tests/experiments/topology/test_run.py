@@ -11,8 +11,8 @@ from psmt.embedding import solve_closed_form
 from psmt.embedding.moments import WindowMoments
 from psmt.errors import NotEnoughFramesError
 from psmt.evaluation.null_models import NullTest
-from psmt.experiments.coding_tasks import pack_codes, slice_codes
 from psmt.experiments.film_report import to_json
+from psmt.experiments.film_tasks import pack_codes, slice_codes
 from psmt.experiments.sweep.run import Combination
 from psmt.experiments.topology.measures import measure_lasting, measure_likeness, picture_likeness
 from psmt.experiments.topology.report import EXPERIMENT, best_sizes
@@ -194,7 +194,7 @@ def test_permutations_find_nothing_in_random_graphs_and_much_in_true_ones():
 
 def test_likeness_without_links_is_open():
     measured = measure_likeness(np.eye(4), windows_from([], n_atoms=4), [], n_permutations=9, seed=0)
-    result = json.loads(to_json(measured.summary()))
+    result = json.loads(to_json(measured))
     assert (result["linked"], result["unlinked"]) == (None, 0.0)
     assert (result["permuted"]["value"], result["permuted"]["p_value"]) == (None, None)
     assert result["shuffled"]["beyond"] == {"mean": None, "low": None, "high": None}
@@ -313,7 +313,7 @@ def test_a_film_shorter_than_two_windows_is_compared_by_its_halves(glide, tmp_pa
     settings = TopologySettings(n_atoms=16, window=300, overlap=0.8, alpha=0.3, n_permutations=19)
     result = topology(glide, settings, Run(folder=tmp_path))
     np.testing.assert_array_equal(result.design.windows, np.arange(420).reshape(2, 210))
-    summary = result.summary()
+    summary = json.loads(to_json(result.summary()))
     assert summary["lasting"]["shuffled"]["draws"] == 19
     assert summary["design"]["windows"] == [0, 210]
 

@@ -6,14 +6,16 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
+from psmt.embedding import embed_window
+from psmt.embedding.moments import WindowMoments
 from psmt.engines import engine_for
 from psmt.evaluation.null_models import NullTest
-from psmt.experiments.coding_tasks import pack_codes
+from psmt.experiments.film_tasks import pack_codes
 from psmt.experiments.topology.measures import Design, measure_lasting, shared_links
 from psmt.experiments.topology.report import topology_claims
 from psmt.experiments.topology.run import topology, topology_of_codes
 from psmt.experiments.topology.settings import TopologySettings
-from psmt.experiments.window_graphs import compare_times, embed, link_sets
+from psmt.experiments.window_graphs import compare_times, embed_runs, link_sets
 from psmt.numerics.rank import RANK_TOL
 from psmt.pipeline.run import Run
 
@@ -271,11 +273,11 @@ def test_jumps_between_blocks_are_no_motion():
     engine, options = engine_for("cpu"), {"rank_tol": RANK_TOL}
     blocks = np.arange(640).reshape(-1, 32)
     mixed = csr_array(codes[np.random.default_rng(1).permutation(blocks).ravel()])
-    within = [embed(part, 5, engine, run=32, **options) for part in (codes, mixed)]
+    within = [embed_runs(part, 5, engine, run=32, **options)[0] for part in (codes, mixed)]
     np.testing.assert_allclose(*within, rtol=1e-8)
-    whole = embed(codes, 5, engine, **options)
-    np.testing.assert_allclose(embed(codes, 5, engine, run=640, **options), whole, rtol=1e-8)
-    assert np.abs(embed(mixed, 5, engine, **options) - whole).max() > 0.01
+    whole = embed_window(WindowMoments.of(codes, engine), 5, **options).matrix
+    np.testing.assert_allclose(embed_runs(codes, 5, engine, run=640, **options)[0], whole, rtol=1e-8)
+    assert np.abs(embed_window(WindowMoments.of(mixed, engine), 5, **options).matrix - whole).max() > 0.01
 
 
 def test_shared_links_by_hand():

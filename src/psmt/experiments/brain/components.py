@@ -7,16 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from psmt.experiments.coding_tasks import slice_codes
+from psmt.experiments.film_tasks import slice_codes
 from psmt.experiments.window_graphs import window_graph
 from psmt.types import AnyArray, Ints, Result
 
 
 def person_graphs(*, n_atoms: int, window: int, step: int, **codes: AnyArray) -> Result:
-    """Find the components of the graph of atoms in all windows of a person's packed codes. This is one task.
+    """Return the components of the graph of atoms in all windows of a person's packed codes. This is one task.
 
-    Return ``component`` (n_windows, n_atoms), the label of each atom's component, and ``starts`` (n_windows,), the
-    first volume of each window. The label of an atom without links is -1.
+    The result has ``component`` (n_windows, n_atoms), the label of each atom's component, and ``starts`` (n_windows,),
+    the first volume of each window. The label of an atom without links is -1.
     """
     starts = np.arange(0, len(codes["offsets"]) - window, step)
     size: dict[str, Any] = {"n_atoms": n_atoms, "n_components": max(1, n_atoms // 4)}
@@ -43,7 +43,10 @@ class ComponentStep:
 
 
 def follow_components(labels: Ints) -> list[ComponentStep]:
-    """Follow components over time, given the component label (n_windows, n_atoms) of each atom, or -1 for none.
+    """Return the components of all windows, numbered so that a component keeps its number over time.
+
+    `labels` (n_windows, n_atoms) are the labels of each atom's component in each window, or -1 for none.
+
 
     A component continues a component of the previous window if the two share at least two atoms, and at least half of
     the atoms of the smaller one. A component that continues several is a merge. Several components that continue the

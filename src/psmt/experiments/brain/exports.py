@@ -1,12 +1,19 @@
-"""The tables of a study that other programs read. Each table and each column is declared once.
+"""What leaves the page of a study: tables that other programs read, and how the study was made.
 
-The files, the table in docs/how-to/brain.md and dataset_description.json are made from `TABLES` and `COLUMNS`.
+Each table and each column is declared once. The files, the table in docs/how-to/brain.md and dataset_description.json
+are made from `TABLES` and `COLUMNS`. The file columns.toml says what each column means.
 """
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
+from importlib.metadata import version
+from importlib.util import find_spec
+from operator import attrgetter, itemgetter
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,61 +23,17 @@ from psmt.brain import StateDynamics, state_connectivity
 from psmt.experiments.brain.labels import match_networks
 from psmt.experiments.brain.prediction import PREDICTORS
 from psmt.experiments.brain.result import BrainResult
-from psmt.experiments.film_report import to_json
-from psmt.report import csv_parts
+from psmt.experiments.film_report import to_json, versions
+from psmt.report import Column, Fact, Section, Table, csv_parts
 
-COLUMNS = {
-    "subject": "name of the person; empty for the group",
-    "level": "`person`, or `group` for all people together",
-    "volume": "number of the volume, from 0; for a window, the volume in its middle",
-    "time": "seconds from the first volume; volumes if the TR is not known",
-    "network": "number of the network (atom), from 1",
-    "region": "name of the region",
-    "weight": "weight of the region; the weights of a network have norm 1",
-    "share_of_activity": "share of the network in the activity of all networks",
-    "main_region": "region with the largest weight",
-    "known_network": "most similar known network; empty if the labels of the regions have no networks",
-    "similarity": "correlation of the weights with 1 for the regions of the known network and 0 for others",
-    "state": "number of the state that contributes most to the volume, from 1",
-    "activity": "mean activity, in standard deviations of the region",
-    "other_region": "name of the other region; each pair of regions is listed once",
-    "correlation": "correlation over the volumes in the state; empty if there are fewer than 10",
-    "occupancy": "share of the volumes in the state",
-    "dwell_time": "mean length of a visit in seconds (volumes without a TR); empty if there is no visit",
-    "visits": "number of visits",
-    "from_state": "number of the state that is left, from 1",
-    "to_state": "number of the next state, from 1",
-    "share": "share of the next state among all changes from the state; empty if it is never left",
-    "probability": "probability of the likeliest state at the volume",
-    "coordinate_1..": "coordinates in the embedding, one column each",
-    "component": "number of the component of linked networks, from 1; it keeps its number over time",
-    "networks": "number of networks in the component",
-    "event": "how the component arose: start, birth, goes on, merge, split or return",
-    "ends": "1 if no component of the next window continues it, else 0",
-    "method": f"one of {', '.join(PREDICTORS)}",
-    "horizon": "number of volumes ahead",
-    "contrast": "`group`: groups are compared; `motion`: mean framewise displacement is related to the measure",
-    "measure": "occupancy, dwell_time, transition or prediction_error (of PSMT, one volume ahead)",
-    "statistic": "F statistic; empty if the measure is constant, or undefined for somebody",
-    "p": "p-value of a permutation test",
-    "p_corrected": "p-value, corrected for all measures of the contrast (family-wise)",
-    "group": "group of the people",
-    "mean": "mean of the measure in the group",
-    "error": "mean squared error divided by the variance of the scored part",
-}
+COLUMNS: dict[str, str] = tomllib.loads(Path(__file__).with_name("columns.toml").read_text(encoding="utf-8"))
+"""What each column means, by name."""
+COLUMNS["method"] = f"one of {', '.join(PREDICTORS)}"
 
 
-def _patterns(result: BrainResult, patterns: Any) -> Iterator[tuple[Any, ...]]:
-    for k, row in enumerate(patterns.tolist(), 1):
+def _patterns(attribute: str, result: BrainResult) -> Iterator[tuple[Any, ...]]:
+    for k, row in enumerate(attrgetter(attribute)(result).tolist(), 1):
         yield from ((k, name, own) for name, own in zip(result.study.regions, row, strict=True))
-
-
-def _networks(result: BrainResult) -> Iterator[tuple[Any, ...]]:
-    return _patterns(result, result.model.networks_)
-
-
-def _state_patterns(result: BrainResult) -> Iterator[tuple[Any, ...]]:
-    return _patterns(result, result.patterns)
 
 
 def _matches(result: BrainResult) -> Iterator[tuple[Any, ...]]:
@@ -148,7 +111,7 @@ class ExportedTable:
     rows: Callable[[BrainResult], Iterable[tuple[Any, ...]]]
 
     def is_written(self, result: BrainResult) -> bool:
-        """Return whether the study has this table. Predictions and groups may be missing."""
+        """Return whether the study has this table. The tables of predictions and of groups may be missing."""
         known = {"prediction.csv": result.compared, "group_comparison.csv": bool(result.comparisons)}
         return known.get(self.file, True)
 
@@ -161,6 +124,7 @@ class ExportedTable:
         return csv_parts(header, (["" if value != value else value for value in row] for row in self.rows(result)))
 
 
+_networks, _state_patterns = partial(_patterns, "model.networks_"), partial(_patterns, "patterns")
 _MATCHES = "network share_of_activity main_region known_network similarity"
 TESTED = ("statistic", "p", "p_corrected")
 _TEST = f"contrast measure state to_state {' '.join(TESTED)}"
@@ -194,3 +158,92 @@ def dataset_description(result: BrainResult) -> bytes:
     read = [{"URL": one["file"]} for one in result.study.origin.get("inputs", ())]
     kind = {"Name": "Dynamic networks and states", "BIDSVersion": "1.9.0", "DatasetType": "derivative"}
     return to_json({**kind, "GeneratedBy": [made], "SourceDatasets": read, "Tables": tables, "Files": OTHER_FILES})
+
+
+# Provenance
+
+MAX_INPUTS = 20
+"""Largest number of input files on the page."""
+
+
+def provenance(result: BrainResult) -> dict[str, Any]:
+    """Return inputs with checksums, preprocessing, settings and versions."""
+    optional = {name: version(name) for name in ("nilearn", "nibabel", "hmmlearn") if find_spec(name)}
+    return {
+        **result.study.origin,
+        "tr_seconds": result.study.tr,
+        "high_pass_hertz": result.model.high_pass,
+        "settings": result.settings,
+        "versions": {"psmt": psmt.__version__, **versions(), **optional},
+    }
+
+
+def methods(result: BrainResult) -> str:
+    """Return a paragraph that describes the study, to be pasted into a paper."""
+    study, settings, model, origin = result.study, result.settings, result.model, result.study.origin
+    lengths = " to ".join(f"{n:,}" for n in sorted({min(study.lengths), max(study.lengths)}))
+    slow = f"{model.high_pass or 0:g} Hz" if study.tr else "one cycle in 200 volumes"
+    drifts = "The mean of each region was" if model.high_pass is None else f"Drifts below {slow} were"
+    learned = (
+        f"The model of the group (Predictive Sparse Manifold Transform, Xie, Li and Calhoun, 2023; psmt "
+        f"{psmt.__version__}) has {len(model.networks_)} networks with non-negative sparse codes (L1 penalty "
+        f"{model.alpha:g}), an embedding of the codes with smooth trajectories, of which {len(model.embedding_)} "
+        "principal directions were kept, and "
+        f"{model.n_states} states by an autoregressive hidden Markov model."
+    )
+    if origin.get("model"):
+        source = f"{Path(origin['model']['file']).name}, sha256 {origin['model']['sha256'][:12]}"
+        learned += f" The model was learned earlier ({source}) and applied without learning from these people."
+    if model.scores_:
+        learned += (
+            f" The number of states was chosen from {min(model.scores_)} to {max(model.scores_)}: the smallest number "
+            "with 80% of the largest gain in the log-likelihood of the other half of the people."
+        )
+    if result.compared:
+        learned += (
+            " The last quarter of each series was predicted from the volumes before it. States were fitted to "
+            f"{result.n_splits} splits of {result.n_compared} people into halves, and compared with "
+            f"{settings.n_surrogates} surrogates with random Fourier phases."
+        )
+    return (
+        f"{_extraction(result)} {result.people} had {lengths} volumes each (repetition time: "
+        f"{f'{study.tr:g} s' if study.tr else 'unknown'}). {drifts} removed, and each region was scaled to "
+        f"variance one. {learned} Occupancy, mean dwell times and transitions of the states were computed for "
+        "each person. Components of networks with similar columns of the embedding matrix were followed in windows of "
+        f"{settings.window} volumes. Random numbers were drawn with the seed {settings.seed}."
+    )
+
+
+def methods_section(result: BrainResult) -> Section:
+    """Return the section of the page with the paragraph and the input files."""
+    inputs = result.study.origin.get("inputs", ())
+    columns = [Column(name, itemgetter(name)) for name in ("subject", "file", "volumes")]
+    columns.append(Column("sha256", lambda one: one.get("sha256", "–")))
+    files = Table.of("Input files; summary.json has all of them", inputs[:MAX_INPUTS], columns)
+    folded = Section(title="Input files", tables=[files])
+    return Section(title="Methods, to be pasted into a paper", text=[methods(result)], folded=[folded])
+
+
+def provenance_facts(result: BrainResult) -> list[Fact]:
+    """Return facts on how scans were turned into series, and versions. Facts that do not apply are left out."""
+    origin = provenance(result)
+    names = ("atlas", "labels", "mask", "confounds", "low_pass_hertz", "smoothing_millimetres", "model")
+    known = {name.replace("_", ", ").capitalize(): origin[name] for name in names if origin.get(name) is not None}
+    known["Versions"] = [f"{name} {number}" for name, number in origin["versions"].items()]
+    shown = {name: list(own.values()) if isinstance(own, dict) else own for name, own in known.items()}
+    return [Fact(name, ", ".join(own) if isinstance(own, list) else str(own)) for name, own in shown.items()]
+
+
+def _extraction(result: BrainResult) -> str:
+    origin, n_regions = result.study.origin, len(result.study.regions)
+    if not origin.get("scans"):
+        return f"Series of {n_regions} regions were read from tables."
+    where = f"regions of the atlas {Path(origin['atlas']['file']).name}" if origin["atlas"] else "voxels of a mask"
+    confounds, smoothing, low_pass = (origin[name] for name in ("confounds", "smoothing_millimetres", "low_pass_hertz"))
+    parts = [f"nilearn {version('nilearn')}"]
+    if confounds:
+        strategy = f"by the strategy {confounds} of fMRIPrep" if isinstance(confounds, str) else "from a table"
+        parts.append(f"confounds {strategy}")
+    parts += [f"smoothing of {smoothing:g} mm"] if smoothing else []
+    parts += [f"low-pass filter at {low_pass:g} Hz"] if low_pass else []
+    return f"Series of {n_regions} {where} were extracted from scans ({', '.join(parts)})."

@@ -17,8 +17,7 @@ from psmt.experiments.brain.maps import glass_brains
 from psmt.experiments.brain.result import BrainResult
 from psmt.experiments.brain.subjects import Study
 from psmt.figures.dark import ON_PAPER
-from psmt.figures.layouts import panel_figure
-from psmt.figures.panels import heading, label_axes
+from psmt.figures.panels import heading, label_axes, panel_figure
 from psmt.figures.style import COLOURS, INK, SMALL, TEXT, literal, style_axes
 from psmt.types import Array
 

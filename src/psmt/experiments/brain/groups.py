@@ -1,4 +1,4 @@
-"""Compare groups of people: participants.tsv, and permutation tests with covariates and family-wise correction."""
+"""Read participants.tsv, and compare groups by permutation tests with covariates and family-wise correction."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ USUAL = ("age", "sex", MOTION)
 
 @dataclass(frozen=True)
 class Participants:
-    """What is known about each person. All sequences have one value per person."""
+    """Groups, covariates and motion of some people. All sequences have one value per person."""
 
     groups: Sequence[str] = ()
     """Group of each person. It is empty if there are no groups."""
@@ -38,10 +38,11 @@ class Participants:
 def read_participants(
     path: Path, names: Sequence[str], *, group: str, covariates: Sequence[str] | None, motion: Array | None
 ) -> Participants:
-    """Read a table with the column participant_id and one row per participant, as BIDS has it.
+    """Return what a table says about each person. It has the column participant_id, and a row per participant (BIDS).
 
     `names` are the names of the people, which begin with the ID of a participant. `group` is the column of groups.
-    `covariates` are columns; None takes those of `USUAL` that the table has. `motion` is known from the confounds.
+    `covariates` are columns; None takes those of `USUAL` that the table has. `motion` (n_people,) is the mean framewise
+    displacement in the tables of confounds, or None. A column of the same quantity replaces it.
     """
     with reading(path) as file:
         try:
@@ -79,7 +80,7 @@ def _row_of(name: str, table: Mapping[str, dict[str, str]], path: Path) -> dict[
 
 
 def _numbers(values: Sequence[str], column: str, names: Sequence[str], path: Path) -> Array:
-    """Return a covariate as numbers. Two texts become 0 and 1."""
+    """Return a covariate as numbers (n_people,). If its values are two different texts, they become 0 and 1."""
     lacking = [name for name, value in zip(names, values, strict=True) if value.strip().lower() in ("", "n/a", "nan")]
     if lacking:
         raise FrameSourceError(
@@ -106,15 +107,15 @@ class Measures(NamedTuple):
 
 
 def person_measures(people: Sequence[StateDynamics], errors: Array, seconds: float) -> Measures:
-    """Return occupancy, dwell times and transitions of each person, and the errors (n_people,) of one volume ahead."""
+    """Return occupancy, dwell times and transitions of each person, and the `errors` (n_people,) of PSMT, if given.
+
+    The `errors` are those of predictions one volume ahead. `seconds` is the duration of a volume.
+    """
     n_states = len(people[0].occupancy)
     states, pairs = range(n_states), [(i, j) for i in range(n_states) for j in range(n_states) if i != j]
     labels = [(name, k + 1, 0) for name in ("occupancy", "dwell_time") for k in states]
     labels += [("transition", i + 1, j + 1) for i, j in pairs]
-    rows = [
-        np.concatenate([own.occupancy, seconds * own.dwell, [own.transitions[pair] for pair in pairs]])
-        for own in people
-    ]
+    rows = [[*own.occupancy, *(seconds * own.dwell), *(own.transitions[pair] for pair in pairs)] for own in people]
     values = np.array(rows)
     if len(errors):
         labels.append(("prediction_error", 0, 0))

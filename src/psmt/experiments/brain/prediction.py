@@ -92,9 +92,9 @@ def linear_errors(rows: Array, start: int, weights: Array) -> Array:
 
 
 def _chosen(past: Array, horizon: int, fit: Callable[..., list[Array]], options: Sequence[float]) -> Array:
-    """Return the weights of a model with the options that predict the last eighth of the past best, by horizon.
+    """Return weights with, at each horizon, the one of the `options` that predicts the last eighth of the past best.
 
-    ``fit(rows, horizon, options)`` returns weights for each of the options.
+    ``fit(rows, horizon, options)`` returns the weights for each option.
     """
     cut = len(past) - max(len(past) // 8, 2)
     errors = np.array([linear_errors(past, cut, own) for own in fit(past[:cut], horizon, options)])
@@ -129,7 +129,7 @@ def _cut_ranks(rows: Array, weights: Array, ranks: Sequence[int]) -> list[Array]
 
 
 def dynamic_modes(rows: Array, horizon: int, ranks: Sequence[int]) -> list[Array]:
-    """Return the weights of dynamic mode decompositions for each rank: powers of a map of principal components."""
+    """Return the weights of a dynamic mode decomposition for each rank. They are powers of one linear map."""
     left, sizes, right = np.linalg.svd(rows[:-1], full_matrices=False)
     found = []
     for rank in ranks:
@@ -140,16 +140,16 @@ def dynamic_modes(rows: Array, horizon: int, ranks: Sequence[int]) -> list[Array
 
 
 def _by_horizon(joined: Array, horizon: int) -> Array:
-    """Split weights (n, horizon * n_features) into one matrix for each horizon."""
+    """Return weights (n, horizon * n_features) as one matrix (n, n_features) for each horizon."""
     return np.array(np.split(joined, horizon, axis=1))
 
 
 def direct_ridge(past: Array, horizon: int) -> tuple[Array, Ints]:
-    """Fit a ridge autoregression of rows (time, n_features), with a separate regression for each number of rows ahead.
+    """Return ridge autoregressions of rows (time, n_features): one regression for each number of rows ahead.
 
     There is no intercept, because rows are deviations from their mean. Order and penalty minimise the walk-forward
-    error inside the past. Return the weights (horizon, 4 * n_features, n_features) and the orders (horizon,). Weights
-    of rows beyond the order are 0.
+    error inside the past. The result is the weights (horizon, 4 * n_features, n_features), which are 0 for rows beyond
+    the order, and the orders (horizon,).
     """
     n_rows, n = past.shape
     errors = np.zeros((len(ORDERS), len(PENALTIES), horizon))

@@ -13,11 +13,18 @@ import numpy as np
 
 from psmt.evaluation import FEWEST_VALUES, Interval, mean_interval, ratio_interval
 from psmt.evaluation.null_models import LEVEL
-from psmt.experiments.brain.exports import TABLES, TESTED, dataset_description
+from psmt.experiments.brain.exports import (
+    TABLES,
+    TESTED,
+    dataset_description,
+    methods,
+    methods_section,
+    provenance,
+    provenance_facts,
+)
 from psmt.experiments.brain.figures import atoms_figure, components_figure, states_figure
 from psmt.experiments.brain.maps import nifti_file
 from psmt.experiments.brain.prediction import PREDICTORS, SCORED
-from psmt.experiments.brain.provenance import methods, methods_section, provenance, provenance_facts
 from psmt.experiments.brain.reproducibility import MEASURES, STATE_METHODS, split_interval
 from psmt.experiments.brain.result import BrainResult
 from psmt.experiments.brain.run import study_brains
@@ -61,11 +68,12 @@ _AGAIN = {"between": "other people", "within": "the same person", "between-withi
 LINEAR = ("ridge", "lasso", "reduced_rank", "dmd")
 
 _claim = partial(Claim.from_evidence, paper=False)
+_people_interval = partial(mean_interval, independent=True)
 
 
 @lru_cache(maxsize=1)
 def brain_claims(result: BrainResult) -> list[Claim]:
-    """Return all claims of a study. They are cached. There are none if a learned model was applied."""
+    """Return all claims of a study, or none if a learned model was applied. They are computed once."""
     if not result.compared:
         return []
     claims = [
@@ -97,13 +105,13 @@ def _predicts_better(result: BrainResult, key: str, text: str, rivals: Sequence[
 
 
 def _gains(rows: Iterable[tuple[str, Interval, str]], unit: str, too_few: str = "") -> list[Evidence]:
-    """Return evidence from differences that are positive if a claim is true. Each row is (name, interval, details)."""
+    """Return evidence for a claim from differences that are positive if it is true: rows (name, interval, details)."""
     how: dict[str, Any] = {"write": lambda value: plus(signed(value)), "unit": unit, "too_few": too_few}
     return [Evidence(name=name, statistic=own, details=f"; {details}", **how) for name, own, details in rows]
 
 
 def _differences(result: BrainResult, scope: str, rival: str) -> list[tuple[str, Interval, str]]:
-    """Return rows of `_gains`: scores of PSMT minus those of a rival, ``between`` halves or ``within`` a person."""
+    """Return rows of `_gains`: scores of PSMT minus those of a rival. `scope` is ``between`` or ``within`` people."""
     rows = []
     for measure in MEASURES if result.n_splits or scope == "within" else ():
         scores: Mapping[str, Array] = getattr(result, scope)[measure]
@@ -126,12 +134,12 @@ def _found_again(result: BrainResult, key: str, scopes: Sequence[str], rival: st
 
 
 def _beyond_surrogates(result: BrainResult) -> Claim:
-    test, rows = result.surrogate_tests["foretold"], []
+    test, rows = result.surrogate_tests["likelihood_gain"], []
     if result.n_splits:
         details = f"{signed(test.value)} on scans, {signed(test.null_mean)} on surrogates"
         rows.append(("gain in log-likelihood, compared with random phases", test.excess, details))
     return _claim(
-        "states_foretell",
+        "states_predict_people",
         "States predict other people better than in series without switching",
         "the gain in log-likelihood of the other half of the people by states, compared with a single state, is larger "
         "than in surrogates by the same splits (90% interval of the draws). Random phases keep correlations and "
@@ -196,11 +204,12 @@ def brain_tables(result: BrainResult) -> list[Table]:
     caption = "Error (MSE / variance of the scored part), mean over people; red: worse than copying or the mean"
     tables = [Table.of(caption, PREDICTORS, columns), _states_table(result)]
     if result.agreement:
+        by_person = result.agreement_by_person
         columns = [
             Column("method", STATE_METHODS.__getitem__),
             Column("BOLD signal", result.agreement.__getitem__, "{:.3f}".format, best=max),
             Column("hidden chain", result.hidden_agreement.__getitem__, "{:.3f}".format, best=max),
-            Column("BOLD signal, mean over people, 95%", lambda name: _people_mean(result.agreement_by_person[name])),
+            Column("BOLD signal, mean over people, 95%", lambda name: _mean(_people_interval(by_person[name]))),
         ]
         caption = (
             "Agreement with the simulated states (adjusted Rand index), in the BOLD signal and in the hidden chain"
@@ -241,7 +250,7 @@ def _table(caption: str, columns: Sequence[str], rows: Iterable[tuple[Any, ...]]
 
 
 def _states_verdict(result: BrainResult) -> str:
-    """Say whether there are states. This sentence comes before everything that is said about them."""
+    """Return a sentence that says whether there are states. It precedes all that is said about states."""
     p, described = result.switching, f"The {result.n_states} states that follow"
     if not result.compared:
         return f"{result.people} were described by the {result.n_states} states of a learned model."
@@ -267,7 +276,7 @@ def _adds_to_components(result: BrainResult) -> str:
 
 
 def _groups_verdict(result: BrainResult) -> str:
-    """Say what differs between groups and what depends on motion, after family-wise correction."""
+    """Return sentences that say what differs between groups and depends on motion, after family-wise correction."""
     sentences = []
     for contrast, own in result.comparisons.items():
         p = np.nan_to_num(own["p_corrected"], nan=1.0)
@@ -407,14 +416,6 @@ def brain_page(result: BrainResult, pictures: Mapping[str, bytes]) -> Page:
         answer += f"(principal components with the same AR-HMM: {result.agreement['pca']:.3f})."
     title = "Dynamic networks of the brain"
     return Page(title=title, answer=Answer(answer), claims=brain_claims(result), sections=sections, facts=facts)
-
-
-def _people_interval(scores: Array) -> Interval:
-    return mean_interval(scores, independent=True)
-
-
-def _people_mean(scores: Array) -> str:
-    return _mean(_people_interval(scores))
 
 
 def _mean(interval: Interval) -> str:

@@ -30,10 +30,10 @@ STATE_METHODS = {
 """Methods that find states, with their names in reports. Sliding windows have a number of states of their own."""
 
 MEASURES = ("activity", "connectivity")
-"""Patterns by which two states are compared: the mean activity of regions in the volumes of a state, and the
-correlations of regions in the state minus the correlations in all volumes."""
+"""Two patterns of a state, by which states are compared: the mean activity of regions in the volumes of the state, and
+the correlations of regions in these volumes minus the correlations in all volumes."""
 
-GROUP_MEASURES = ("networks", "foretold")
+GROUP_MEASURES = ("networks", "likelihood_gain")
 """Other scores that `compare_halves` returns. Only PSMT has them."""
 
 NULL_SPLITS = 3
@@ -107,12 +107,12 @@ def compare_halves(
     layers: dict[str, Any],
     states: dict[str, Any],
 ) -> Result:
-    """Fit states to two halves of the people and compare them. This is one task.
+    """Return scores of how well the states of two halves of the people agree. This is one task.
 
     `series` are the cleaned series of all people. `first` lists the people of the first half. `draw` is the number of
     the surrogate that replaces the series, or None for the scans themselves. `layers` and `states` are keyword
-    arguments of `fit_group` and `rival_states`. Return ``states`` (n_methods, n_measures), the mean correlation of
-    matched states; ``networks``, the mean correlation of matched atoms; and ``foretold``, the mean of
+    arguments of `fit_group` and `rival_states`. The result has ``states`` (n_methods, n_measures), the mean correlation
+    of matched states; ``networks``, the mean correlation of matched atoms; and ``likelihood_gain``, the mean of
     `likelihood_gains` in the other half.
     """
     people, n_states, seed = split(series, lengths), states["n_states"], states["seed"]
@@ -136,12 +136,12 @@ def compare_halves(
     return {
         "states": np.reshape(matched, (len(methods), len(MEASURES))),
         "networks": np.array(match(*dictionaries)),
-        "foretold": np.array(np.mean(gains)),
+        "likelihood_gain": np.array(np.mean(gains)),
     }
 
 
 def likelihood_gains(model: StateModel, points: Sequence[Array], others: Sequence[Array], *, seed: int) -> list[float]:
-    """Return the log-likelihood per volume of each of the `others`, minus that under a model with one state, in nats.
+    """Return how much more likely each of the `others` is than under a model with one state, in nats per volume.
 
     The model with one state is fitted to the same trajectories `points` (time, n_components) and has the same memory.
     So the gain is due to switching alone. Covariance and spectra do not contribute.
@@ -167,7 +167,7 @@ def state_patterns(joined: Array, states: Ints, n_states: int) -> list[Array]:
 
 
 def match(one: Array, other: Array) -> float:
-    """Match two sets of patterns (n, n_features) one to one, and return the largest possible mean correlation.
+    """Return the largest mean correlation of two sets of patterns (n, n_features) that are matched one to one.
 
     A missing pattern is given as zeros, and has correlation 0 with all others.
     """
@@ -207,10 +207,10 @@ def rival_states(
     window: int,
     seed: int,
 ) -> Result:
-    """Return the ``states`` (all volumes,) that one of the other methods finds. This is one task.
+    """Return ``states`` and ``hidden`` (all volumes,) that one of the other methods finds. This is one task.
 
-    ``hidden`` are its states at the times when a hidden chain switches, before the blood response. Only an
-    autoregressive model distinguishes the two.
+    ``states`` are those seen in the signal. ``hidden`` are those of the hidden chain, which switches earlier, because
+    the blood response delays the signal. Only an autoregressive model distinguishes the two.
     """
     people = split(series, lengths)
     if method == "swc":
@@ -232,7 +232,7 @@ def principal_axes(series: Array) -> Array:
 
 
 def window_number(*, series: Array, lengths: list[int], window: int, seed: int) -> Result:
-    """Return the ``number`` of states of sliding windows, which has the largest mean silhouette. This is one task."""
+    """Return ``number``, the number of states of sliding windows with the largest mean silhouette. This is one task."""
     windows = np.concatenate([_windows(own, min(window, len(own)))[0] for own in split(series, lengths)])
     windows = windows[:: -(-len(windows) // MAX_WINDOWS)]
     scores = {2: 0.0}
@@ -243,7 +243,7 @@ def window_number(*, series: Array, lengths: list[int], window: int, seed: int) 
 
 
 def window_states(people: Sequence[Array], n_states: int, *, length: int, seed: int = 0) -> Ints:
-    """Find states (all volumes,) of series (time, n_regions) by k-means of the correlations in sliding windows.
+    """Return states (all volumes,) of series (time, n_regions) by k-means of the correlations in sliding windows.
 
     A volume has the state of the window whose centre is nearest. There are at most as many states as windows.
     """
@@ -269,7 +269,7 @@ def _windows(series: Array, length: int) -> tuple[Levels, Array]:
 
 
 def hmm_states(joined: Array, lengths: list[int], n_states: int, *, n_components: int, seed: int = 0) -> Ints:
-    """Find states (all volumes,) of a joined series (all volumes, n_regions) by a Gaussian HMM of principal components.
+    """Return states (all volumes,) of joined series (all volumes, n_regions) by a Gaussian HMM of principal components.
 
     Models with full covariances use `n_components` components, and models with diagonal covariances twice as many. Each
     is fitted from two starts. The model with the highest likelihood per component is taken.

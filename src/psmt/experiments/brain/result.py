@@ -25,8 +25,8 @@ from psmt.types import Array, Ints, Result
 class BrainResult:
     """All results of a study.
 
-    Scores of reproducibility are correlations of matched states or networks between two halves. The score ``foretold``
-    is the gain in log-likelihood of the other half by the states of PSMT, in nats per volume (see `likelihood_gains`).
+    Scores of reproducibility are correlations of matched states or networks between two halves. The score
+    ``likelihood_gain`` is the gain in log-likelihood of the other half by the states of PSMT (see `likelihood_gains`).
     """
 
     study: Study
@@ -45,11 +45,12 @@ class BrainResult:
     comparisons: Mapping[str, Result] = field(default_factory=dict)
     """Results of `compare_groups` for each of ``group`` and ``motion`` that is known, in the order of `measures`."""
     between: Mapping[str, Mapping[str, Array]] = field(default_factory=dict)
-    """Scores (n_splits,) between halves of the people, by measure (also ``networks`` and ``foretold``) and method."""
+    """Scores (n_splits,) between halves of the people, by measure and method. The measures are `MEASURES` and
+    `GROUP_MEASURES`."""
     within: Mapping[str, Mapping[str, Array]] = field(default_factory=dict)
     """Scores (n_compared,) between halves of each person's time, by measure and method."""
     nulls: Mapping[str, Array] = field(default_factory=dict)
-    """Scores (n_draws,) of PSMT between halves of people with random phases, by measure, averaged over splits."""
+    """Scores (n_draws,) of PSMT between halves of the people in each surrogate, averaged over splits, by measure."""
     agreement: Mapping[str, float] = field(default_factory=dict)
     """Adjusted Rand index with the true states, by method. It is empty if the true states are not known."""
     hidden_agreement: Mapping[str, float] = field(default_factory=dict)
@@ -123,11 +124,11 @@ class BrainResult:
 
     @property
     def switching(self) -> float:
-        """The p-value of the test for states: random phases with a gain in likelihood as large as that of the scans.
+        """The p-value of the test for states: how often surrogates gain as much likelihood by states as the scans.
 
         It is NaN if the people cannot be split into halves.
         """
-        return self.surrogate_tests["foretold"].p_value if self.compared else np.nan
+        return self.surrogate_tests["likelihood_gain"].p_value if self.compared else np.nan
 
     @cached_property
     def between_means(self) -> dict[str, dict[str, Interval]]:
@@ -147,7 +148,7 @@ class BrainResult:
 
     @cached_property
     def surrogate_tests(self) -> dict[str, NullTest]:
-        """Tests of the scores of PSMT between halves, by measure. Surrogates use the same splits."""
+        """Tests of the scores of PSMT between halves, by measure. Scans and surrogates are split in the same ways."""
         return {
             name: NullTest(float(np.mean(scores["psmt"][:NULL_SPLITS])), self.nulls[name])
             if self.n_splits
@@ -180,15 +181,11 @@ class BrainResult:
             "states_found": None if np.isnan(self.switching) else self.switching <= LEVEL,
             "prediction": {name: dict(enumerate(own, 1)) for name, own in self.mean_errors.items()},
             "reproducibility": {
-                "states_between_people": _as_dicts({measure: self.between_means[measure] for measure in MEASURES}),
-                "states_within_person": _as_dicts({measure: self.within_means[measure] for measure in MEASURES}),
-                "networks_between_people": self.between_means["networks"]["psmt"]._asdict(),
-                "against_surrogates": {name: own.summary() for name, own in self.surrogate_tests.items()},
+                "states_between_people": {measure: self.between_means[measure] for measure in MEASURES},
+                "states_within_person": {measure: self.within_means[measure] for measure in MEASURES},
+                "networks_between_people": self.between_means["networks"]["psmt"],
+                "against_surrogates": self.surrogate_tests,
             },
             "agreement_with_truth": self.agreement,
             "agreement_with_hidden_chain": self.hidden_agreement,
         }
-
-
-def _as_dicts(means: Mapping[str, Mapping[str, Interval]]) -> dict[str, dict[str, Any]]:
-    return {outer: {name: own._asdict() for name, own in inner.items()} for outer, inner in means.items()}

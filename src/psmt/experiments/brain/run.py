@@ -20,7 +20,7 @@ from psmt.experiments.brain.reproducibility import GROUP_MEASURES, MEASURES
 from psmt.experiments.brain.result import BrainResult
 from psmt.experiments.brain.settings import PARAMETERS, BrainSettings
 from psmt.experiments.brain.subjects import Study
-from psmt.experiments.coding_tasks import pack_codes
+from psmt.experiments.film_tasks import pack_codes
 from psmt.pipeline.run import Run
 from psmt.pipeline.tasks import Task
 from psmt.types import Array, Result
@@ -83,7 +83,7 @@ def _each(
 def _compare(
     courses: Sequence[Course], n_states: int, study: Study, settings: BrainSettings, run: Run
 ) -> dict[str, Any]:
-    """Compute the scores between halves and the agreement with the true states. Return them as fields of `BrainResult`.
+    """Return fields of `BrainResult`: the scores between halves, and the agreement with the true states.
 
     Scans are scored with all methods, surrogates with PSMT only.
     """

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 PARAMETERS = ("n_atoms", "alpha", "n_components", "n_states", "high_pass")
 """Parameters of `psmt.brain.fit_group`, which a learned model determines."""
 
-PATHS = 8
-"""Number of steps in which a sliding window moves by its whole length."""
+STEPS_PER_WINDOW = 8
+"""Number of windows that begin within the length of one window."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,7 +74,7 @@ class BrainSettings(Settings):
     @property
     def step(self) -> int:
         """Number of volumes from one window to the next."""
-        return max(1, self.window // PATHS)
+        return max(1, self.window // STEPS_PER_WINDOW)
 
     def check_lengths(self, names: Sequence[str], lengths: Sequence[int]) -> None:
         """Raise if a person's series is too short for two windows, or half of it has fewer volumes than states."""
@@ -85,10 +85,10 @@ class BrainSettings(Settings):
                     f"use --states {length // 2} or less"
                 )
             if length < self.window + self.step:
+                fits = max(16, length * STEPS_PER_WINDOW // (STEPS_PER_WINDOW + 1) - 1)
                 raise NotEnoughFramesError(
                     f"{name} has {length} volumes, but two windows of window={self.window} need "
-                    f"{self.window + self.step}; use --window {max(16, length * PATHS // (PATHS + 1) - 1)} or less, "
-                    "or leave this person out"
+                    f"{self.window + self.step}; use --window {fits} or less, or leave this person out"
                 )
 
     def check_model(self, model: GroupModel) -> None:
@@ -164,7 +164,7 @@ class BrainOptions(TaskOptions):
     DEFAULT_SOURCE: ClassVar[Any] = ("builtin:bold",)
 
     def open(self, spec: Sequence[str], /) -> People:  # type: ignore[override]  # people are several sources
-        """Find the people without reading their scans, and load the model."""
+        """Return the people, whose scans are not read yet, and the loaded model."""
         from psmt.experiments.brain.subjects import find_people
 
         return find_people(spec, self.model, self.participants)
@@ -174,7 +174,7 @@ class BrainOptions(TaskOptions):
         return {} if source.model is None else source.model.parameters
 
     def read(self, source: People, progress: Progress, /) -> Study:
-        """Read the series of all people, with the regions that all of them have."""
+        """Return the series of all people, with the regions that all of them have."""
         from psmt.data.readers.scans import Parcels
         from psmt.experiments.brain.subjects import read_study
 

@@ -35,7 +35,7 @@ class Study:
     tr: float | None = None
     """Seconds from volume to volume, or None if not known."""
     atlas: Path | None = None
-    """Image of the regions, which is used for pictures of brains."""
+    """Image of the regions. Maps and pictures of brains are made from it."""
     numbers: tuple[int, ...] = ()
     """Number of each region in the atlas. It is empty if regions have no numbers."""
     networks: tuple[str, ...] = ()
@@ -117,9 +117,10 @@ def read_study(
     stop: int | None = None,
     progress: Progress = silent,
 ) -> Study:
-    """Read the series of all people, with the regions that all of them have. `labels` is a file of their names.
+    """Return the series of all people, with the regions that all of them have.
 
-    `group` and `covariates` are columns of the participants' table (see `read_participants`).
+    `labels` is a file with the names of the regions. At most `stop` volumes of each person are read. `group` and
+    `covariates` are columns of the participants' table, see `read_participants`.
     """
     if people.bids and parcels.confounds is None:
         parcels = replace(parcels, confounds="simple")  # motion, white matter and ventricles

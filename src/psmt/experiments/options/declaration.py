@@ -40,7 +40,7 @@ class Option:
     help: str = ""
     """Help text. It begins with the paper's symbol and a colon, if there is a symbol."""
     default: str = ""
-    """Text that says what happens if the option is left out, for defaults that do not show it."""
+    """Text that says what happens if the option is left out. It is empty if the default value itself says this."""
     auto: bool = False
     """Whether the word ``auto`` means the same as leaving the option out."""
     none: bool = False
@@ -137,11 +137,11 @@ def constraint_of(kind: Any, own: Constraint | None = None) -> Constraint | None
 
 
 def anything(_name: str, _value: object) -> None:
-    """Accept any value. For parameters that are checked where they are used."""
+    """Accept any value. This is the constraint of parameters that are checked where they are used."""
 
 
 def offered(cls: type) -> Iterator[Declaration]:
-    """Return the declarations of a dataclass that the command line offers."""
+    """Return those declarations of a dataclass that have an option on the command line."""
     return (declared for declared in declarations(cls).values() if declared.option.name)
 
 
@@ -200,7 +200,7 @@ class Settings(Declared):
         return cls(**values)
 
     def shared_with(self, other: type[Settings]) -> Settings:
-        """Return settings of another experiment, with these values for all parameters that both have."""
+        """Return settings of another experiment that have the values of these settings for all common parameters."""
         mine = {name: getattr(self, name) for name in declarations(type(self))}
         return other.make({name: value for name, value in mine.items() if value != "auto"})
 
@@ -214,7 +214,7 @@ class Settings(Declared):
         """Raise `NotEnoughFramesError` if a film of `n_frames` is too short."""
 
     def fitted(self, n_frames: int) -> tuple[Self | None, str]:
-        """Return settings that fit a film, or None if no size fits. Return also a note on what was changed, or ''."""
+        """Return settings that fit the film, or None if no size fits, and a note on what was changed, or ''."""
         self.check(n_frames)
         return self, ""
 
@@ -244,7 +244,10 @@ class WindowSettings(Settings):
         return replace(self, n_atoms=n_atoms, window=RATIO * n_atoms)  # type: ignore[call-arg]  # fields of subclasses
 
     def fitted(self, n_frames: int) -> tuple[Self | None, str]:
-        """Return settings with the largest dictionary and window that fit the film, or None, and a note on changes."""
+        """Return settings with the largest dictionary and window that fit the film, and a note on what was changed.
+
+        The settings are None if the film is too short for every size that is tried.
+        """
         asked: Any = self
         used: Any = self
         for used in (self, *map(self.smaller, smaller_sizes(asked.n_atoms))):

@@ -34,7 +34,7 @@ PATCH_SIDE = 16
 """Side of the patch for which α = 1. The penalty α is proportional to the norm of a frame, √n for n features."""
 
 _reading = count()
-"""Counter that numbers the films of one command."""
+"""Numbers the temporary files of patches, so that their names differ."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,7 +44,6 @@ class FilmOptions(Declared, ABC):
     device: Device = "cpu"
     dtype: Annotated[Literal["float64", "float32"], Option("--dtype", "Precision; float32 on a GPU only.")] = "float64"
     frames: Annotated[int, Option("--frames", "Read at most this many frames of the film.")] = 10_000
-    force: Annotated[bool, Option("--force", "Start over: remove finished tasks from the folder first.")] = False
     json: Annotated[bool, Option("--json", "Print summary.json in one line, and nothing else on stdout.")] = False
     out: Annotated[Path, Option("--out", "Folder for the files; created if it does not exist.")] = Path("psmt-out")
 
@@ -76,23 +75,23 @@ class FilmOptions(Declared, ABC):
         return {}
 
     def record(self, source: Any, _material: Any, /) -> FilmRecord:
-        """Return what reports say about the source."""
+        """Return the name, checksum and length of the source, for reports."""
         from psmt.experiments.film_report import FilmRecord
 
         checksum = source.checksum() if getattr(source, "repeatable", False) else None
         return FilmRecord(name=source.name, checksum=checksum, n_frames=source.n_frames)
 
     def surroundings(self, _source: Any, /) -> Callable[..., list[tuple[Levels, list[int]]]] | None:
-        """Return the reader of the surroundings of the patch, see `psmt.pipeline.run.Run`."""
+        """Return what reads the surroundings of the patch, or None if there is nothing to read. See `Run`."""
         return None
 
     def executor(self, _n_atoms: int, /) -> AbstractContextManager[Executor | None]:
-        """Return a context that gives the executor of tasks. It gives None, so that tasks run in this process."""
+        """Return a context that gives the executor of tasks. Here it gives None, so tasks run in this process."""
         return nullcontext()
 
     @property
     def engine(self) -> str:
-        """Device and precision in one name."""
+        """Name of the device and precision, see `engine_for`."""
         from psmt.engines import engine_name
 
         return engine_name(self.device, self.dtype)
@@ -114,12 +113,6 @@ class TaskOptions(FilmOptions):
             metavar="ADDRESS",
         ),
     ] = None
-
-    def check(self, settings: Iterable[Settings], /) -> None:
-        """Check the options that all commands share, and that --workers and --cluster are not both given."""
-        super().check(settings)
-        if self.workers is not None and self.cluster is not None:
-            raise PSMTError(f"--workers {self.workers} has no meaning with --cluster; leave out one of them")
 
     def executor(self, n_atoms: int, /) -> AbstractContextManager[Executor | None]:
         """Return a context with an executor in processes of this machine, or on a cluster."""
@@ -191,13 +184,13 @@ class PatchOptions(TaskOptions):
         self.cutter()
 
     def defaults_for(self, source: Any, /) -> dict[str, Any]:
-        """Return the length of a series and the penalty α for the norm of its rows. Return nothing for a film."""
+        """Return the length of a series, and a penalty α that suits its number of features. Return {} for a film."""
         if not _is_series(source):
             return {}
         return {"series": True, "alpha": source.n_features**0.5 / PATCH_SIDE, "n_rows": source.n_frames}
 
     def record(self, source: Film | SeriesSource, values: Array, /) -> FilmRecord:
-        """Return what reports say about the source, with the position of the patch or the names of the features."""
+        """Return name, checksum and length of the source, and the place of the patch or the names of the features."""
         record = replace(super().record(source, values), n_frames=len(values))
         if _is_series(source):
             names = source.feature_names or tuple(map(str, range(source.n_features)))  # type: ignore[union-attr]
@@ -206,7 +199,7 @@ class PatchOptions(TaskOptions):
         return replace(record, **patch)
 
     def cutter(self) -> PatchCutter:
-        """The cutter of the patch. An error is raised if the patch does not lie inside the frame."""
+        """Return what cuts the patch out of a frame. Raise an error if the patch does not lie inside the frame."""
         from psmt.data.patches import PatchCutter
 
         return PatchCutter(frame_size=self.frame_size, patch_size=self.patch_size, position=self.position)
@@ -249,7 +242,7 @@ class PatchOptions(TaskOptions):
         return Scaling.of(values).standardise(values) if _is_series(source) else values
 
     def surroundings(self, source: Any, /) -> Callable[..., list[tuple[Levels, list[int]]]] | None:
-        """Return the reader of the patch's surroundings in the film, or None for a series or too small surroundings."""
+        """Return what reads the surroundings of the patch, or None for a series or too small surroundings."""
         import numpy as np
 
         from psmt.data.patches import read_surroundings

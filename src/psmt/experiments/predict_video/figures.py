@@ -5,26 +5,24 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator
+from matplotlib.ticker import LogLocator, MaxNLocator
 from scipy.ndimage import uniform_filter1d
 
 from psmt.experiments.predict_video.result import FRAME_METHODS, TimeBins, VideoResult
-from psmt.figures.layouts import panel_figure
-from psmt.figures.panels import heading
-from psmt.figures.style import INK, QUIET, SMALL, TEXT, LineStyle, style_axes
+from psmt.figures.panels import heading, panel_figure
+from psmt.figures.style import INK, QUIET, SMALL, TEXT, line_style, style_axes
 from psmt.types import Array
 
 _STYLES = {
-    "frame_predictor": LineStyle("#0072b2", 2.4, layer=7),
-    "copy": LineStyle(INK, 1.8, layer=6),
-    "fourier": LineStyle("#009e73", 1.6, layer=5),
-    "blocks": LineStyle("#e69f00", 1.4, layer=4),
-    "ridge": LineStyle("#56b4e9", 1.4, layer=4),
-    "linear": LineStyle("#cc79a7", 1.4, layer=3),
+    "frame_predictor": line_style("#0072b2", 2.4, layer=7),
+    "copy": line_style(INK, 1.8, layer=6),
+    "fourier": line_style("#009e73", 1.6, layer=5),
+    "blocks": line_style("#e69f00", 1.4, layer=4),
+    "ridge": line_style("#56b4e9", 1.4, layer=4),
+    "linear": line_style("#cc79a7", 1.4, layer=3),
 }
-FRAME_STYLES = {name: _STYLES.get(name, LineStyle(QUIET, 1.3)) for name in dict.fromkeys([*_STYLES, *FRAME_METHODS])}
+FRAME_STYLES = {name: _STYLES.get(name, line_style(QUIET, 1.3)) for name in dict.fromkeys([*_STYLES, *FRAME_METHODS])}
 """Line styles of the methods, in the order in which they are drawn. Copying, the reference, is black."""
 
 
@@ -39,13 +37,18 @@ def scores_figure(result: VideoResult) -> Figure:
     )
     axes = panels["ratios"]
     span = running_span(len(bins.frames))
-    values = {name: running_ratio(bins, name, span) for name in _shown(result)}
+    values = {name: running_ratio(bins, name, span) for name in FRAME_STYLES if name in result.seconds}
     for name, curve in values.items():
-        axes.plot(bins.frames, curve, label=FRAME_METHODS[name], **FRAME_STYLES[name].kwargs())
+        axes.plot(bins.frames, curve, label=FRAME_METHODS[name], **FRAME_STYLES[name])
     finite = np.concatenate([v[np.isfinite(v)] for v in values.values()])
     low, high = np.percentile(finite, (0.5, 99.5)).tolist() if len(finite) else (0.5, 2.0)
     top = min(max(1.3 * high, 1.5), 16)
-    _style_ratios(axes, max(min(0.75 * low, 0.7), 1 / 256), top)
+    axes.set_yscale("log", base=2)
+    axes.set_ylim(max(min(0.75 * low, 0.7), 1 / 256), top)
+    axes.yaxis.set_major_locator(LogLocator(base=2, numticks=12))
+    axes.yaxis.set_major_formatter(lambda value, _: f"{value:.2g}")
+    axes.yaxis.minorticks_off()
+    style_axes(axes)
     axes.set_xlim(result.start + 0.5, result.start + result.horizon + 0.5)
     note = "" if span * bins.length == 1 else f", mean over {span * bins.length:,} frames"
     heading(axes, "a", f"error of each frame ÷ error of copying the last one{note}", lift=26)
@@ -82,19 +85,4 @@ def running_ratio(bins: TimeBins, method: str, span: int) -> Array:
     Both errors are averaged over `span` bins first.
     """
     error, copied = (uniform_filter1d(values, span) for values in (bins.mse[method], bins.copy_mse))
-    ratios: Array = np.divide(error, copied, out=np.full(len(error), np.nan), where=copied > 1e-12)
-    return ratios
-
-
-def _style_ratios(axes: Axes, low: float, high: float) -> None:
-    """Make the y axis a logarithmic axis of ratios, labelled with plain numbers."""
-    axes.set_yscale("log", base=2)
-    axes.set_ylim(low, high)
-    axes.yaxis.set_major_locator(LogLocator(base=2, numticks=12))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.2g}"))
-    axes.yaxis.minorticks_off()
-    style_axes(axes)
-
-
-def _shown(result: VideoResult) -> list[str]:
-    return [name for name in FRAME_STYLES if name in result.seconds]
+    return np.asarray(np.divide(error, copied, out=np.full(len(error), np.nan), where=copied > 1e-12))

@@ -16,6 +16,7 @@ from PIL import Image, ImageDraw, ImageFont
 from psmt.data.contract import channels, grey
 from psmt.data.readers.film_writer import Picture
 from psmt.evaluation import FrameRow
+from psmt.report.numbers import ratio
 from psmt.types import Levels
 
 GROUND, RULE, QUIET, INK = "#14171b", "#343a42", "#a0a9b4", "#f2f4f7"
@@ -33,7 +34,7 @@ _BEST, _WORST = np.log2(1 / 8), np.log2(2)
 
 
 def error_gain(past: ArrayLike) -> int:
-    """Return a factor that makes errors visible. It depends on the changes in the past frames (time, ..)."""
+    """Return a factor by which errors are multiplied to be visible, from the changes in the past frames (time, ..)."""
     change = float(np.sqrt(np.mean(np.diff(np.asarray(past), axis=0) ** 2)))
     return int(np.clip(round(0.3 / max(change, 1e-6)), 1, 20))
 
@@ -45,19 +46,12 @@ def error_colours(predicted: Levels, frame: Levels, gain: float) -> NDArray[np.f
     """
     error = grey(predicted) - grey(frame)
     strength = np.clip(gain * np.abs(error), 0, 1)[:, :, None]
-    colours: NDArray[np.floating] = strength * np.where(error[:, :, None] > 0, to_rgb(WORSE), to_rgb(BETTER))
-    return colours
+    return np.asarray(strength * np.where(error[:, :, None] > 0, to_rgb(WORSE), to_rgb(BETTER)))
 
 
 def pixels(frame: NDArray[np.floating]) -> Picture:
-    """Convert a frame, in grey or in colour, from the range 0 to 1 to bytes (height, width, 3). Clip to the range."""
-    picture: Picture = np.clip(255 * channels(frame, colour=True) + 0.5, 0, 255).astype(np.uint8)
-    return picture
-
-
-def ratio_text(value: float) -> str:
-    """Return a ratio as text with two decimals, or 'n/a' if it is not finite."""
-    return f"{value:.2f}" if np.isfinite(value) else "n/a"
+    """Return a frame, in grey or in colour, as bytes (height, width, 3). Levels are clipped to the range 0 to 1."""
+    return np.asarray(np.clip(255 * channels(frame, colour=True) + 0.5, 0, 255), dtype=np.uint8)
 
 
 def event_strip(last: Levels, predicted: Levels, frame: Levels) -> bytes:
@@ -114,7 +108,7 @@ class FilmPainter:
         frame: NDArray[np.floating],
         predicted: NDArray[np.floating],
     ) -> Picture:
-        """Paint a frame, its prediction, and the error of the luma. Both may be in grey or in colour."""
+        """Return a picture of a frame, its prediction and the luma's error. Frames may be in grey or in colour."""
         self._add_bar(row)
         canvas, unit = self._background.copy(), self._unit
         for k, picture in enumerate((frame, predicted, error_colours(predicted, frame, self._gain))):
@@ -127,9 +121,9 @@ class FilmPainter:
             x + 2 * unit,
             unit,
             ("MSE ÷ copying ", QUIET),
-            (ratio_text(row.ratio), _ratio_colour(row.ratio)),
+            (ratio(row.ratio), _ratio_colour(row.ratio)),
             ("  so far ", QUIET),
-            (ratio_text(so_far), _ratio_colour(so_far)),
+            (ratio(so_far), _ratio_colour(so_far)),
             ("  cut" if row.cut else "", WORSE),
         )
         right = (("PSNR ", QUIET), (f"{row.psnr:.1f} dB", INK), ("  copying ", QUIET), (f"{copy_psnr:.1f} dB", INK))
@@ -138,7 +132,7 @@ class FilmPainter:
         return np.asarray(canvas)
 
     def _fit(self, picture: NDArray[np.floating]) -> Picture:
-        """Convert a frame with levels between 0 and 1 to bytes, and resize it to the size of a panel."""
+        """Return a frame with levels between 0 and 1 as bytes, in the size of a panel."""
         shown = pixels(picture)
         if self._shrink > 1:
             return np.asarray(Image.fromarray(shown).reduce(self._shrink))

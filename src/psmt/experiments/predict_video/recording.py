@@ -71,7 +71,7 @@ class EventStrip(NamedTuple):
 
 
 class CsvLogError(PSMTError, ValueError):
-    """Raised if the file of a log was changed by another program."""
+    """The file of a log was changed by another program."""
 
 
 class CsvLog(Generic[Record]):
@@ -212,7 +212,7 @@ class Recorder:
         self.last_event = None
 
     def get_state(self) -> Result:
-        """Return the state without the rows of the tables: arrays, and JSON that refers to the arrays by name."""
+        """Return the state without the rows of the tables: ``values``, which is JSON, and the arrays that it names."""
         arrays: Result = {}
 
         def store(value: Any) -> Any:

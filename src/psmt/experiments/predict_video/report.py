@@ -2,40 +2,143 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from heapq import nlargest
+from math import isfinite, isnan
 from pathlib import Path
 from time import perf_counter
-from typing import Any, NamedTuple
+from typing import Any
 
 from psmt.data import FrameSource
 from psmt.data.readers.film_writer import joining_films
-from psmt.evaluation import FrameRow
+from psmt.evaluation import FrameRow, Interval
 from psmt.experiments.contract import Experiment
-from psmt.experiments.predict_video.claims import events_text, frame_claims, verdict
 from psmt.experiments.predict_video.figures import scores_figure
 from psmt.experiments.predict_video.film_painter import FilmPainter, error_gain
 from psmt.experiments.predict_video.recording import Event, clear_checkpoints
-from psmt.experiments.predict_video.result import FRAME_METHODS, FrameSummary, VideoResult
+from psmt.experiments.predict_video.result import FRAME_METHODS, FilmScores, FrameSummary, VideoResult
 from psmt.experiments.predict_video.run import Sink, predict_video
 from psmt.experiments.predict_video.settings import VideoSettings, picture_text
 from psmt.figures import png
 from psmt.pipeline.run import Run
-from psmt.report import TIE, Answer, Cell, Column, Fact, Page, Picture, Section, Table, render
-from psmt.report.numbers import error, percent, ratio, seconds
+from psmt.report import TIE, Answer, Cell, Claim, Column, Evidence, Fact, Page, Picture, Section, Table, render
+from psmt.report.numbers import error, listed, percent, ratio, seconds
 from psmt.types import Levels
 from psmt.video import FrameReader
+from psmt.video.events import Kind
 
 FILM, EVENTS = "predicted.mp4", "events.html"
 """Names of the film and of the page of events, which are in the same folder as the page."""
+MARGIN = 0.01
+"""Two errors are a tie if they differ by less than this fraction. A tie is inconclusive."""
 _SHOWN_EVENTS = 6
 """Number of the largest events whose pictures are on the page."""
 
 
-def frames_page(result: VideoResult, duration: float) -> Page:
-    """Return the page of a run that took `duration` seconds."""
+def verdict(result: VideoResult) -> str:
+    """Return sentences that say whether the frame predictor beat copying the last frame, and where it did not."""
+    scores = result.scores
+    own, wins = scores.summaries["frame_predictor"].ratio, scores.summaries["frame_predictor"].wins
+    if not isfinite(own):
+        return f"Nothing moves in the {scores.n:,} predicted frames: copying has no error, so there is no comparison."
+    if own < 1 - TIE:
+        text = "The frame predictor beat copying the last frame on this film"
+    elif own <= 1 + TIE:
+        text = "The frame predictor did as well as copying the last frame on this film, not better"
+    else:
+        text = "The frame predictor lost to copying the last frame on this film"
+    text += f": its mean squared error over {scores.n:,} predicted frames is {ratio(own)} times that of copying."
+    return f"{text} It was better in {percent(wins)} of the frames.{_better_methods(scores)}"
+
+
+def events_text(result: VideoResult) -> str:
+    """Return a sentence with the number of events of each kind."""
+    plurals: dict[Kind, str] = {"cut": "cuts", "flash": "flashes", "surprise": "surprises"}
+    counts = {kind: result.event_counts.get(kind, 0) for kind in plurals}
+    texts = [f"{n} {plurals[kind] if n > 1 else kind}" for kind, n in counts.items() if n]
+    return f"Events: {', '.join(texts) or 'none'}."
+
+
+def frame_claims(result: VideoResult) -> list[Claim]:
+    """Return all claims on predicted frames."""
+    scores = result.scores
+    own = scores.summaries["frame_predictor"]
+    peers = [other for name, other in scores.summaries.items() if name not in ("frame_predictor", "copy")]
+    excess = {name: scores.excess(name) for name in scores.summaries if name != "frame_predictor"}
+    rule = f"by more than {percent(MARGIN)} over its whole 95% interval"
+    copying = Claim.from_evidence(
+        "frames_beat_copying",
+        "The frame predictor beats copying the last frame",
+        f"its mean squared error over all predicted frames is below that of copying {rule}",
+        [_evidence(excess["copy"], "copying")],
+        paper=False,
+        size=f"{ratio(own.ratio)} × the error of copying" if isfinite(own.ratio) else "",
+        figures={"ratio": own.ratio, "wins": own.wins, "excess": excess["copy"]._asdict()},
+    )
+    # The best of the other methods comes first.
+    best = next((other for other in peers if other.mse > 0), None)
+    methods = Claim.from_evidence(
+        "frames_beat_peers",
+        "The frame predictor beats the other methods",
+        f"its mean squared error is below that of every other method except copying {rule}",
+        [_evidence(excess[other.method], FRAME_METHODS[other.method]) for other in peers],
+        paper=False,
+        size="" if best is None else f"{ratio(own.mse / best.mse)} × the error of {FRAME_METHODS[best.method]}",
+    )
+    if not scores.rollouts:
+        return [copying, methods]
+    ratios = {step: summaries["frame_predictor"].ratio for step, summaries in scores.rollouts.items()}
+    last = [*ratios.values()][-1]
+    rollouts = Claim.from_evidence(
+        "frames_left_alone",
+        f"In rollouts of {result.settings.rollout} frames, the frame predictor stays better than copying",
+        f"the mean squared error of its rollouts is below that of copying by more than {percent(MARGIN)} at every step",
+        # There are too few rollouts for an interval, so the margin alone decides.
+        [_evidence(Interval(*[value - 1] * 3), f"copying after {step}") for step, value in ratios.items()],
+        paper=False,
+        size=f"{ratio(last)} × the error of copying after the last step" if isfinite(last) else "",
+        figures={},
+    )
+    return [copying, methods, rollouts]
+
+
+def _evidence(excess: Interval, other: str) -> Evidence:
+    """Return the evidence that the error of the frame predictor is smaller than the error of another method."""
+    return Evidence(
+        name=f"error relative to {other}",
+        statistic=excess,
+        margin=MARGIN,
+        lower_is_better=True,
+        to_ratio=lambda value: 1 + value,
+        too_few="" if excess.is_finite else f"no error of {other}" if isnan(excess.mean) else "too few frames",
+    )
+
+
+def _better_methods(scores: FilmScores) -> str:
+    """Return a sentence on the numbers of frames ahead at which another method had the lowest error.
+
+    It is empty if there are no rollouts and no other method was better.
+    """
+    winners: dict[str, list[int]] = {}
+    # For one frame ahead, all frames count, not only those at which rollouts begin.
+    for step, summaries in (scores.rollouts | {1: scores.summaries}).items():
+        best = next(iter(summaries.values()))
+        if best.mse * (1 + TIE) < summaries["frame_predictor"].mse:
+            winners.setdefault(best.method, []).append(step)
+    if winners:
+        texts = [f"{FRAME_METHODS[method]} at {listed(steps)}" for method, steps in winners.items()]
+        return f" Another method was better at some horizons: {', '.join(texts)} frames ahead."
+    ahead = max(scores.rollouts, default=1)
+    return f" No other method was better at any horizon from 1 to {ahead} frames." if ahead > 1 else ""
+
+
+# The page
+
+
+def frames_page(result: VideoResult) -> Page:
+    """Return the page of the report."""
     first, last = result.start + 1, result.start + result.horizon
     sections = [
         Section(
@@ -65,7 +168,7 @@ def frames_page(result: VideoResult, duration: float) -> Page:
         answer=Answer(verdict(result)),
         claims=frame_claims(result),
         sections=sections,
-        facts=_facts(result, duration),
+        facts=_facts(result),
     )
 
 
@@ -85,7 +188,7 @@ def _events_section(result: VideoResult) -> Section:
         [
             Column("kind", "kind"),
             Column("frame", "frame", "{:,}".format),
-            Column("time, s", "time", lambda time: f"{time:.2f}" if math.isfinite(time) else "–"),
+            Column("time, s", "time", lambda time: f"{time:.2f}" if isfinite(time) else "–"),
             Column("size", "size", "{:.3g}".format),
         ],
     )
@@ -95,14 +198,10 @@ def _events_section(result: VideoResult) -> Section:
 
 
 def _event_picture(result: VideoResult, event: Event) -> Picture:
+    time = f", {event.time:.2f} s" if isfinite(event.time) else ""
+    caption = f"{event.kind.capitalize()} at frame {event.frame:,}{time}: {event.size:.3g} times the usual error."
     alt = f"The frame before frame {event.frame}, what was expected, and what came"
-    return Picture(result.event_strips[event.frame], alt=alt, caption=f"{event_title(event)}.")
-
-
-def event_title(event: Event) -> str:
-    """Return the kind, frame, time and size of an event in words."""
-    time = f", {event.time:.2f} s" if math.isfinite(event.time) else ""
-    return f"{event.kind.capitalize()} at frame {event.frame:,}{time}: {event.size:.3g} times the usual error"
+    return Picture(result.event_strips[event.frame], alt=alt, caption=caption)
 
 
 def events_page(result: VideoResult) -> Page:
@@ -117,7 +216,8 @@ def events_page(result: VideoResult) -> Page:
 
 def frames_table(result: VideoResult) -> Table:
     """Return the table of the mean scores of all methods, lowest error first."""
-    caption = f"One frame ahead, means over {result.horizon:,} frames of {_by(result.shape)} pixels"
+    height, width = result.shape
+    caption = f"One frame ahead, means over {result.horizon:,} frames of {width} × {height} pixels"
     columns = [
         Column("method", lambda own: FRAME_METHODS[own.method]),
         Column("MSE", "mse", error, best=min),
@@ -125,7 +225,7 @@ def frames_table(result: VideoResult) -> Table:
         Column("better in", lambda own: Cell("–") if own.method == "copy" else own.wins, percent),
         Column("PSNR, dB", "psnr", "{:.2f}".format, best=max),
         Column("SSIM", "ssim", "{:.3f}".format, best=max),
-        *([Column("colour ÷ copying", _colour_cell)] if result.colour else []),
+        *([Column("colour ÷ copying", lambda own: own.colour_ratio or Cell("–"), ratio)] if result.colour else []),
         Column("ms", lambda own: 1000 * result.seconds[own.method], "{:.0f}".format),
     ]
     return Table.of(caption, result.scores.summaries.values(), columns)
@@ -143,17 +243,13 @@ def rollout_table(result: VideoResult) -> Table:
     return Table.of(caption, result.seconds, columns)
 
 
-def _colour_cell(own: FrameSummary) -> Cell:
-    return Cell("–" if own.colour_ratio is None else ratio(own.colour_ratio))
-
-
 def _ratio_cell(own: FrameSummary) -> Cell:
     if own.method == "copy":
         return Cell("1")
     return Cell(ratio(own.ratio), "loses" if own.ratio > 1 + TIE else "")
 
 
-def _facts(result: VideoResult, duration: float) -> list[Fact]:
+def _facts(result: VideoResult) -> list[Fact]:
     settings = result.settings
     rate = 1 / result.seconds["frame_predictor"] if result.seconds["frame_predictor"] > 0 else float("inf")
     return [
@@ -168,7 +264,7 @@ def _facts(result: VideoResult, duration: float) -> list[Fact]:
         Fact(
             "Speed", f"learning {seconds(result.learning)}, then {rate:.3g} frames per second without the other methods"
         ),
-        Fact("In all", f"{seconds(duration)} for all methods, scores, and the film"),
+        Fact("In all", f"{seconds(result.duration)} for all methods, scores, and the film"),
     ]
 
 
@@ -183,22 +279,10 @@ def _colour_text(result: VideoResult) -> str:
     return f"{text}; over red, green and blue, the error is {colours}"
 
 
-def _by(shape: tuple[int, int]) -> str:
-    """Return 'width × height'."""
-    return f"{shape[1]} × {shape[0]}"
-
-
-class PredictedFilm(NamedTuple):
-    """The result of a run, and the seconds that the run took."""
-
-    result: VideoResult
-    seconds: float
-
-
 def predict_film(
     material: tuple[FrameSource, FrameReader], settings: VideoSettings, run: Run, _earlier: Mapping[str, Any]
-) -> PredictedFilm:
-    """Predict a film frame by frame, and paint a picture of each prediction."""
+) -> VideoResult:
+    """Return the predictions of a film, and paint a picture of each of them."""
     film, reader = material
     began = perf_counter()
 
@@ -208,28 +292,28 @@ def predict_film(
             step.rows["frame_predictor"], step.rows["copy"].psnr, step.frame, step.predicted["frame_predictor"]
         )
 
-    result = predict_video(film, reader, settings, begin=begin, run=run)
-    return PredictedFilm(result, perf_counter() - began)
+    result = predict_video(film, reader, settings, run, begin=begin)
+    return replace(result, duration=perf_counter() - began)
 
 
 @contextmanager
-def _film(done: PredictedFilm, folder: Path) -> Iterator[None]:
-    """Return a context in which other results are written. At its end, write the film and remove the checkpoints."""
-    with joining_films(done.result.segments, folder / FILM):
+def _film(result: VideoResult, folder: Path) -> Iterator[None]:
+    """Return a context in which other files are written. At its end, write the film and remove the checkpoints."""
+    with joining_films(result.segments, folder / FILM):
         yield
     clear_checkpoints(folder)
 
 
-EXPERIMENT = Experiment[VideoSettings, PredictedFilm](
+EXPERIMENT = Experiment[VideoSettings, VideoResult](
     run=predict_film,
     files={
-        "scores.csv": lambda done: done.result.rows.table(),
-        "rollout.csv": lambda done: done.result.rollouts.table(),
-        "events.csv": lambda done: done.result.events.table(),
-        EVENTS: lambda done: render(events_page(done.result)),
+        "scores.csv": lambda result: result.rows.table(),
+        "rollout.csv": lambda result: result.rollouts.table(),
+        "events.csv": lambda result: result.events.table(),
+        EVENTS: lambda result: render(events_page(result)),
     },
     meanwhile=_film,
-    shown=lambda done: [frames_table(done.result), events_text(done.result)],
-    page=lambda done, _: frames_page(*done),
-    summary=lambda done: [one._asdict() for one in done.result.scores.summaries.values()],
+    shown=lambda result: [frames_table(result), events_text(result)],
+    page=lambda result, _: frames_page(result),
+    summary=lambda result: list(result.scores.summaries.values()),
 )

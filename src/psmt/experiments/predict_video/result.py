@@ -43,7 +43,7 @@ class FrameSummary(NamedTuple):
     colour_mse: float | None = None
     """Mean squared error over red, green and blue, or None without colour."""
     colour_ratio: float | None = None
-    """The same, divided by that of copying."""
+    """``colour_mse`` divided by that of copying, or None without colour."""
 
 
 def summarise_frames(rows: Iterable[FrameRow] | Iterable[RolloutRow]) -> dict[str, FrameSummary]:
@@ -66,7 +66,7 @@ class TimeBins(NamedTuple):
     surprise: Array
     """(n,): largest surprise in the bin, or NaN if there is none."""
     cuts: Array
-    """Index of the first cut in each bin that has a cut."""
+    """(n_cuts,): frame of the first cut of each bin that has a cut."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -145,7 +145,7 @@ def _summaries(sums: Mapping[tuple[Any, ...], Array]) -> dict[str, FrameSummary]
 
 
 def _bins(blocks: Iterable[NDArray[Any]], n: int) -> TimeBins:
-    """Compute the bins of a film of `n` predicted frames, from the rows of all methods."""
+    """Return the bins of a film of `n` predicted frames, from blocks of rows of all methods."""
     length = max(-(-n // MOST_BINS), 1)
     n_bins = -(-n // length)
     sums: dict[str, Array] = {}
@@ -198,7 +198,9 @@ class VideoResult:
     largest_events: Sequence[Event] = ()
     """The largest events, in the order of the film."""
     event_strips: Mapping[int, bytes] = field(default_factory=dict)
-    """For each of these, by its frame: a JPEG file of the frame before, what was expected, and what came."""
+    """A JPEG file of each of the largest events, by its frame: the frame before, what was expected, and what came."""
+    duration: float = 0.0
+    """Seconds that the whole run took."""
     segments: Sequence[Path] = ()
     """Files that make up the painted film, in order."""
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, closing, nullcontext
+from contextlib import closing
 from dataclasses import asdict
+from functools import partial
 from itertools import chain, islice
 from time import perf_counter
 from typing import cast
@@ -21,7 +22,7 @@ from psmt.experiments.predict_video.result import VideoResult
 from psmt.experiments.predict_video.settings import HORIZON, LEAST, VideoSettings, extent, too_short
 from psmt.pipeline.cache import hash_code, hash_values
 from psmt.pipeline.run import Run
-from psmt.types import Levels, Progress, silent
+from psmt.types import Levels, Progress
 from psmt.video import FrameReader, has_colour, luma
 
 PAST_BYTES = 1 << 28
@@ -34,33 +35,34 @@ Sink = Callable[[Step], Picture]
 """A function of a step that returns a picture of it."""
 
 Begin = Callable[[Levels, int | None, Iterable[FrameRow]], Sink]
-"""A function of the past frames (time, ..), the number of frames to predict (None if unknown), and the rows of frames
-that an interrupted run has painted already. It returns a `Sink`."""
+"""A function that returns a `Sink`. Its arguments are the past frames (time, ..), the number of frames to predict (None
+if unknown), and the rows of frames that an interrupted run has painted already."""
 
 
 def predict_video(
     film: FrameSource,
     reader: FrameReader,
     settings: VideoSettings,
+    run: Run,
     *,
     begin: Begin | None = None,
-    run: Run | None = None,
 ) -> VideoResult:
-    """Learn from the frames before the start, then predict each later frame from the frames before it.
+    """Return predictions and scores of a film: each frame after the start is predicted from all frames before it.
 
     Frames are predicted in colour if one of the frames before the start has colour, unless the settings ask for grey.
-    With a `run`, progress is saved in its folder after every `STRETCH` frames. If the source is a `Film`, the same call
+    Progress is saved in the folder of the `run` after every `STRETCH` frames. If the source is a `Film`, the same call
     resumes after an interruption and gives the same result as an uninterrupted run. Other sources can be read only
     once. When the result has been written, remove the saved files with `clear_checkpoints`.
 
-    `begin` is called once, before the first prediction. The function that it returns is called with each step. With a
-    `run`, the pictures that this function returns become the `segments` of the result.
+    `begin` is called once, before the first prediction. The function that it returns is called with each step, and the
+    pictures that this function returns become the `segments` of the result.
     """
     shape = reader.shape(film)
     start, horizon = extent(film.n_frames, settings)
     every = settings.every or min(max((horizon or HORIZON) // 10, 10), 50)
-    progress = silent if run is None else run.progress
-    methods = settings.methods()
+    progress, methods = run.progress, settings.methods()
+    checkpoint = Checkpoint(run.folder, _key(film, reader, settings, begin))
+    new_recorder = partial(Recorder, methods, fps=film.fps, false_alarms=settings.false_alarms, path=checkpoint.path)
     latest: Levels | None = None
 
     def received(frames: Iterable[Levels]) -> Iterator[Levels]:
@@ -69,21 +71,11 @@ def predict_video(
             latest = frame if colour else luma(frame)
             yield latest
 
-    def new_recorder() -> Recorder:
-        path = (lambda _: None) if checkpoint is None else checkpoint.path
-        return Recorder(methods, fps=film.fps, false_alarms=settings.false_alarms, path=path)
-
-    with ExitStack() as stack:
-        checkpoint = recorder = None
-        if run is not None:
-            checkpoint = Checkpoint(run.folder, _key(film, reader, settings, begin))
-            stack.enter_context(checkpoint.opened())
-            recorder = checkpoint.resume(new_recorder, methods)
+    with checkpoint.opened(), closing(reader.read(film)) as frames:
+        recorder = checkpoint.resume(new_recorder, methods)
         resumed = recorder is not None
-        frames = stack.enter_context(closing(reader.read(film)))
-        past = _past(
-            frames, start, min(settings.window, max(PAST_BYTES // (12 * shape[0] * shape[1]), LEAST)), progress
-        )
+        room = max(PAST_BYTES // (12 * shape[0] * shape[1]), LEAST)
+        past = _past(frames, start, min(settings.window, room), progress)
         colour = not settings.grey and has_colour(past)
         past = past if colour else luma(past)
         n_past = len(past)
@@ -94,11 +86,8 @@ def predict_video(
                 method.fit(past)
             progress("learn", len(methods), len(methods))
             recorder.learning = perf_counter() - began
-        sink = (
-            None
-            if begin is None
-            else begin(past, horizon, (row for row in recorder.rows if row.method == "frame_predictor"))
-        )
+        painted = (row for row in recorder.rows if row.method == "frame_predictor")
+        sink = None if begin is None else begin(past, horizon, painted)
         del past
         coming = received(islice(frames, None if horizon is None else horizon + 1))
         if resumed:
@@ -116,19 +105,17 @@ def predict_video(
             under_way=recorder.under_way,
         )
         for step in steps:
-            with nullcontext() if checkpoint is None else checkpoint.segment(fps=film.fps) as add:
+            with checkpoint.segment(fps=film.fps) as add:
                 for own in chain([step], islice(steps, STRETCH - 1)):
                     recorder.add(own)
                     picture = None if sink is None else sink(own)
-                    if add is not None and picture is not None:
+                    if picture is not None:
                         add(picture)
                     progress("predict frames", recorder.n, max(horizon or 0, recorder.n + 1))
-            if checkpoint is not None:
-                checkpoint.save(recorder, methods)
+            checkpoint.save(recorder, methods)
     wanted = settings.horizon if isinstance(settings.horizon, int) else 1
     if recorder.n < wanted:
-        if checkpoint is not None:
-            checkpoint.clear()
+        checkpoint.clear()
         raise NotEnoughFramesError(too_short(start + recorder.n + (latest is not None), start, wanted))
     progress("predict frames", recorder.n, recorder.n)
     return VideoResult.from_recorder(
@@ -141,7 +128,7 @@ def predict_video(
         film_shape=film.shape,
         colour=colour,
         every=every,
-        segments=() if checkpoint is None else checkpoint.segments,
+        segments=checkpoint.segments,
     )
 
 

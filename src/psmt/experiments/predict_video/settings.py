@@ -76,7 +76,7 @@ class VideoSettings(Settings):
     rollout: Annotated[int, count(0)] = 10
     """Number of frames of each rollout, in which a method continues from its own predictions."""
     every: int | None = None
-    """Number of frames from the start of one rollout to the next. None is a tenth of the horizon, within 10 to 50."""
+    """Number of frames from the start of one rollout to the next. None is a tenth of the horizon, from 10 to 50."""
     false_alarms: Annotated[
         float,
         Option(
@@ -147,7 +147,7 @@ class FilmMaterial(NamedTuple):
 
 
 def picture_text(film_shape: tuple[int, int], shape: tuple[int, int]) -> str:
-    """Say in words which part of the picture of a film is predicted, and how much it is reduced."""
+    """Return a text that says which part of a film's picture is predicted, and how much it is reduced."""
     (height, width), (small_height, small_width) = film_shape, shape
     if film_shape == shape:
         return f"the whole picture is predicted at its own size, {width} × {height} pixels"

@@ -8,14 +8,14 @@ from typing import Any, get_args
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import MaxNLocator
 
 from psmt.evaluation import METHODS, Interval, log_mse, mse
 from psmt.experiments.prediction.phase import PhaseResult, PipelineStep, Truth
 from psmt.experiments.prediction.run import Pair, PredictionResult
-from psmt.figures.layouts import draw_estimates, draw_key, panel_figure
-from psmt.figures.panels import GREY_LEVELS, as_picture, label_axes, tiled
+from psmt.figures.panels import GREY_LEVELS, as_picture, draw_estimates, label_axes, panel_figure, tiled
 from psmt.figures.style import COLOURS, INK, METHOD_STYLES, QUIET, RULE, SMALL, TEXT, TITLE, literal, style_axes
 from psmt.report.numbers import error
 from psmt.types import Array, Levels
@@ -25,7 +25,7 @@ _COLUMNS = 8
 
 
 def methods_figure(result: PredictionResult) -> Figure:
-    """Draw each method's mean MSE over all starts, divided by that of copying, with confidence intervals.
+    """Draw the mean MSE of each method over all starts, divided by that of copying, with confidence intervals.
 
     There is a row for each method. The method that predicts true frames best is in the first row.
     """
@@ -56,7 +56,9 @@ def methods_figure(result: PredictionResult) -> Figure:
     steps = (1, 2, 5) if high - low < np.log(100) else (1,)
     marks = [m * 10.0**e for e in range(-7, 8) for m in steps if low <= np.log(m * 10.0**e) <= high]
     axes.set_xticks(np.log(marks), [f"{mark:g}" for mark in marks])
-    draw_key(figure, colours)
+    look: dict[str, Any] = {"marker": "o", "markersize": 6, "linewidth": 2.4}
+    handles = [Line2D([], [], color=colour, label=name, **look) for name, colour in colours.items()]
+    figure.legend(handles=handles, loc="upper right", ncols=len(handles), frameon=False, fontsize=TEXT)
     return figure
 
 
@@ -101,7 +103,7 @@ def _draw_curves(axes: Axes, result: PhaseResult, steps: Sequence[int], truth: T
     for method, style in METHOD_STYLES.items():
         if method in result.scores:
             errors = log_mse(getattr(result.scores[method], f"vs_{truth}"))
-            axes.plot(np.arange(1, len(errors) + 1), errors, label=METHODS[method], **style.kwargs())
+            axes.plot(np.arange(1, len(errors) + 1), errors, label=METHODS[method], **style)
     style_axes(axes)
     axes.set_xticks(steps)
     axes.yaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10]))
@@ -127,7 +129,7 @@ def _draw_patches(axes: Axes, result: PhaseResult, methods: Sequence[str], steps
     beside: dict[str, Any] = {"transform": axes.get_yaxis_transform(), "clip_on": False}  # x in fractions of the panel
     for y, name in zip(middles, [None, None, *methods], strict=False):
         if name in result.scores:
-            axes.plot((-0.07, -0.01), (y, y), **beside, **METHOD_STYLES[name].kwargs())
+            axes.plot((-0.07, -0.01), (y, y), **beside, **METHOD_STYLES[name])
 
 
 # Fig. 1

@@ -32,7 +32,8 @@ Truth = Literal["code", "frame"]
 """What errors are measured against: the patch reconstructed from the true code, or the frame itself."""
 
 NO_ERROR = 1e-6
-"""Smallest error that is compared, relative to the variance of the frames. Smaller errors are rounding errors."""
+"""Smallest MSE that is compared, relative to the variance of the frames. Smaller values are replaced by it, because
+they are rounding errors."""
 
 
 INTERVAL = 0.9
@@ -90,7 +91,7 @@ class PipelineStep(NamedTuple):
     """Intermediate values of PSMT for the first frame that it receives in a phase, for the figure of the pipeline."""
 
     frame: Array
-    """(n_features,): the frame. The next field, `estimate`, is its reconstruction from its code."""
+    """(n_features,): the received frame. `estimate` (n_features,) is its reconstruction from its code."""
     estimate: Array
     recent: Array
     """(n, n_features): the latest frames of a series. It is empty for a film."""
@@ -141,19 +142,19 @@ class PhaseResult:
         return rank_methods([getattr(self, mode)])
 
 
-def least_error(result: PhaseResult) -> float:
-    """Return the error below which errors count as rounding, from the variance of the frames and `NO_ERROR`."""
+def error_floor(result: PhaseResult) -> float:
+    """Return the smallest MSE that is compared in a phase, see `NO_ERROR`."""
     return max(NO_ERROR * float(np.var(result.frames)), np.finfo(float).tiny)
 
 
 def mean_log_error(result: PhaseResult, method: str, truth: Truth) -> float:
-    """Return the mean logarithm of a method's MSE over the steps of a phase, as in the paper. See `NO_ERROR`."""
-    return float(np.mean(np.log(np.maximum(getattr(result.scores[method], f"vs_{truth}"), least_error(result)))))
+    """Return the mean logarithm of a method's MSE over the steps of a phase, as in the paper, see `NO_ERROR`."""
+    return float(np.mean(np.log(np.maximum(getattr(result.scores[method], f"vs_{truth}"), error_floor(result)))))
 
 
 def mean_error(result: PhaseResult, method: str, truth: Truth) -> float:
     """Return the mean MSE of a method over the steps of a phase, see `NO_ERROR`."""
-    return max(float(np.mean(getattr(result.scores[method], f"vs_{truth}"))), least_error(result))
+    return max(float(np.mean(getattr(result.scores[method], f"vs_{truth}"))), error_floor(result))
 
 
 class SharingPSMT(PSMT):
@@ -167,7 +168,7 @@ class SharingPSMT(PSMT):
     def fit_coder(
         self, samples: Array, learned: SparseCoder | None = None, *, progress: Progress = silent
     ) -> SparseCoder:
-        """Return the shared coder that was fitted to the same number of frames, or fit a new coder."""
+        """Return the shared coder that was fitted to as many frames as `samples` has. If there is none, fit one."""
         if len(samples) not in self._learned:
             self._learned[len(samples)] = super().fit_coder(samples, learned, progress=progress)
         return self._learned[len(samples)]
@@ -188,9 +189,9 @@ class SharingPSMT(PSMT):
 
 
 def methods_of(psmt: PSMT, psmt_gain: PSMT, picture_shape: tuple[int, int] | None = None) -> dict[str, Predictor]:
-    """Return all methods by name. `motion` is included only for pictures. PSMT is fitted, the others are not.
+    """Return all methods by name, except the whole-frame predictor. `psmt` must be fitted, and the others are not yet.
 
-    Baselines that have a dictionary and an embedding share those of PSMT.
+    Baselines that have a dictionary share that of `psmt`. `motion` is included only for pictures.
     """
     shared: dict[str, Any] = {"n_components": psmt.n_components_, "lam": psmt.lam_, "coder": psmt.coder_}
     shared |= {name: getattr(psmt, name) for name in ("window", "device", "random_state", *OURS.parameters)}
@@ -223,7 +224,7 @@ With 150, 300 and 600 frames its errors differed by less than 1% on highway; 100
 
 
 def read_whole_frames(run: Run, starts: Sequence[int], *, horizon: int) -> dict[int, dict[str, Any]]:
-    """Return the inputs of `predict_patches` for the whole-frame predictor, by start. It is empty without a film."""
+    """Return the inputs `surroundings` and `corner` of `predict_patches`, by start. Without a film, return {}."""
     if run.surroundings is None:
         return {}
     found = run.surroundings([slice(max(start - BEFORE, 0), start + horizon + 1) for start in starts])
@@ -295,7 +296,10 @@ def predict_phase(
 def predict_patches(
     *, patches: Array, start: int, departures: Mapping[str, Any], null: str = "", **settings: Any
 ) -> Result:
-    """Return the arrays of `predict_phase` for frames after `start`, of the film or a null model. This is one task."""
+    """Return the result of `predict_phase` after the frame `start` as arrays, see `unpack_phase`. This is one task.
+
+    With the name of a `null` model, the patches are replaced by a draw of it.
+    """
     if null:
         # Each start draws its own null, so that its errors are independent of those at other starts.
         patches = NULLS[null](patches, np.random.default_rng([settings["seed"], start]))

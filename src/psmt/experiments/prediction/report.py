@@ -166,7 +166,7 @@ def prediction_claims(result: PredictionResult | None, note: str = "") -> list[C
 
 
 def prediction_answer(result: PredictionResult, files: Mapping[str, Any]) -> Answer:
-    """Say which method predicts true frames best, compare it with copying and PSMT, and suggest the next command."""
+    """Return which method predicts true frames best, compared with copying and PSMT, and what to run next."""
     best, by_method = result.ranking[0], {own.method: own for own in result.ranking}
     copying, n = by_method["copy"], len(result.starts)
     over = f"mean MSE {{}} against {{}} over {n} start{'s'[: n != 1]}"
@@ -205,7 +205,7 @@ def prediction_answer(result: PredictionResult, files: Mapping[str, Any]) -> Ans
 
 
 def _next_command(result: PredictionResult, best: str) -> tuple[str, str]:
-    """Return a command that may predict the film better, and the reason."""
+    """Return a command that may predict the film better, and what it does, as the end of a sentence."""
     settings = result.settings
     if best == "psmt_gain" and settings.extrapolation != "gain":
         return "predict {source} --extrapolation gain", "uses the learned gain in all comparisons"

@@ -47,8 +47,10 @@ def predict(
     errors: Array | None = None,
     segment: Stretch | None = None,
 ) -> PredictionResult:
-    """Predict patches of a film or a series (time, n_features) with all methods, in the phases, at further starts, and
-    on null models. The claims are decided by all of these.
+    """Return predictions of a film's patches or a series (time, n_features) by all methods.
+
+    They are made in the phases and at further starts, and at some of these starts on null models. All of them decide
+    the claims.
 
     If the settings have no starts, phases are found from `errors` (time,), the MSE of each reconstructed frame. They
     lie inside the `segment` if it is given.
@@ -211,11 +213,6 @@ class PredictionResult:
         return {name: own if self.scaling is None else self.scaling.restore(own) for name, own in found.items()}
 
     @cached_property
-    def films(self) -> dict[str, Sequence[PhaseResult]]:
-        """Results on the film and on each null model, by the name that is used in sentences."""
-        return {"the film": self.starts} | {NULL_NAMES[null]: found for null, found in self.nulls.items()}
-
-    @cached_property
     def ranking(self) -> list[MethodErrors]:
         """Mean errors of each method over all starts, lowest `mse_vs_frame` first."""
         return rank_methods([one.scores for one in self.starts])
@@ -226,8 +223,9 @@ class PredictionResult:
         return {key: [self.compare(pair) for pair in pairs] for key, pairs in COMPARISONS.items()}
 
     def compare(self, pair: Pair) -> Evidence:
-        """Return the logarithm of the ratio of mean MSEs over all starts, on the film and on the null models."""
-        films = {"the film": self.starts} if pair.is_control else self.films
+        """Return the logarithm of the ratio of mean MSEs over all starts as evidence, on the film and null models."""
+        nulls = {} if pair.is_control else {NULL_NAMES[null]: found for null, found in self.nulls.items()}
+        films = {"the film": self.starts, **nulls}
         chosen = {film: self._choose(pair, found) for film, found in films.items() if found}
         errors = {
             film: [np.array([mean_error(one, method, pair.truth) for one in films[film]]) for method in methods]
@@ -243,13 +241,13 @@ class PredictionResult:
             n=n,
             margin=MARGIN,
             too_few=f"fewer than {FEWEST_SWAPS} starts" if n < FEWEST_SWAPS else "",
-            details=f", {signed(float(less.mean()))} in mean log MSE, lower at {count_wins(less)} of {n} starts",
+            details=f", {signed(float(less.mean()))} in mean log MSE, lower at {np.sum(less < -MARGIN)} of {n} starts",
             is_control=pair.is_control,
         )
 
     @staticmethod
     def _choose(pair: Pair, found: Sequence[PhaseResult]) -> tuple[str, str]:
-        """Return the method with the least mean error on each side of a comparison."""
+        """Return the method of least mean error of each of the two groups of a comparison."""
 
         def total(method: str) -> float:
             return sum(mean_error(one, method, pair.truth) for one in found)
@@ -272,8 +270,3 @@ class PredictionResult:
             }
             for result in self.phases
         ]
-
-
-def count_wins(differences: Array) -> int:
-    """Return the number of starts at which a method is better by more than the margin."""
-    return int(np.sum(differences < -MARGIN))

@@ -27,7 +27,7 @@ class PredictionSettings(WindowSettings):
     departures: shared.Departed = field(default_factory=shared.make_departures)
     starts: shared.Starts = ()
     extrapolation: shared.Extrapolation = "linear"
-    """Extrapolation of PSMT itself. The baselines always use the paper's straight line."""
+    """How PSMT itself extrapolates. The baselines always use the paper's straight line."""
     series: bool = False
     """Whether the values are a series, not patches. Features are then standardised by the past of each start."""
     n_starts: Annotated[
@@ -52,7 +52,9 @@ class PredictionSettings(WindowSettings):
 
     @classmethod
     def make(cls, given: Mapping[str, Any] | None = None, *, preset: str = "", **fallbacks: Any) -> Self:
-        """Return settings. For a series of `n_rows`, use those of `PSMT.for_series`, unless the paper's are wanted."""
+        """Return settings, see `Settings.make`. Unless --literal is given, a series of `n_rows` gets the settings of
+        `PSMT.for_series`.
+        """
         n_rows, given = fallbacks.pop("n_rows", 0), dict(given or {})
         if n_rows and "departures" not in given:
             # Half of the series is the past of the first start.

@@ -13,8 +13,7 @@ from psmt.experiments.phases import Stretch, error_memory
 from psmt.experiments.reconstruction.run import ReconstructionResult, reconstruct
 from psmt.experiments.reconstruction.settings import ReconstructionSettings
 from psmt.figures import png
-from psmt.figures.layouts import panel_figure
-from psmt.figures.panels import label_axes
+from psmt.figures.panels import label_axes, panel_figure
 from psmt.figures.style import COLOURS, INK, QUIET, RULE, SMALL, TITLE, style_axes
 from psmt.pipeline.run import Run
 from psmt.report import Picture, Section, csv_parts

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from psmt.experiments.coding_tasks import code_film
-from psmt.experiments.embedding_tasks import window_task
+from psmt.experiments.film_tasks import code_film, window_task
 from psmt.experiments.phases import (
     FilmPhase,
     Stretch,

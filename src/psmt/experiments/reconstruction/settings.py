@@ -39,7 +39,7 @@ class ReconstructionSettings(Settings):
         return quarter(self.n_atoms, self.n_components)
 
     def search_window(self, n_frames: int) -> int | None:
-        """Return the number of frames before a phase: `window`, or fewer in a short film, or None if nothing fits."""
+        """Return how many frames must precede a phase: `window`, or fewer in a short film. None if no number fits."""
         windows = (self.window, *(RATIO * size for size in smaller_sizes(self.n_atoms)))
         return next((window for window in windows if n_frames > window + self.horizon), None)
 

@@ -11,17 +11,22 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, MaxNLocator, NullLocator
 
 from psmt.experiments.sweep.run import SweepResult
-from psmt.figures.layouts import panel_figure, size_style
-from psmt.figures.panels import heading
-from psmt.figures.style import INK, QUIET, SMALL, style_axes
+from psmt.figures.panels import heading, panel_figure
+from psmt.figures.style import COLOURS, INK, MARKERS, QUIET, SMALL, style_axes
 from psmt.types import Array
 
 _LOG_FROM = 25
 """The axis is logarithmic if the largest error is at least this many times the smallest."""
 
+_STYLES = [{"color": COLOURS[k], "marker": mark} for k, mark in zip((0, 2, 1, 3, 4, 5), MARKERS, strict=True)]
+"""Colour and marker of each number of atoms, smallest first."""
+
 
 def sweep_figure(result: SweepResult, lams: Sequence[float]) -> Figure:
-    """Draw Fig. 2 for each penalty λ. A panel per number of atoms and window shows quartiles by segment."""
+    """Draw Fig. 2 for each of the penalties `lams`.
+
+    A panel for each number of atoms and window length shows the quartiles of the errors in each segment of the film.
+    """
     table, settings, n_frames = result.table(), result.settings, result.n_frames
     sizes = [size for size in settings.n_atoms if any(own.n_atoms == size and not own.missing for own in table)]
     ratios, n_rows = range(len(settings.ratios)), len(sizes)
@@ -58,7 +63,7 @@ def sweep_figure(result: SweepResult, lams: Sequence[float]) -> Figure:
                 if i == n_rows - 1:
                     axes.set_xlabel("centre of segment (frame)", fontsize=SMALL, color=INK)
                 if j == 0:
-                    axes.set_ylabel(f"M = {size:,}", fontsize=10.5, fontweight="bold", color=size_style(i)["color"])
+                    axes.set_ylabel(f"M = {size:,}", fontsize=10.5, fontweight="bold", color=_STYLES[i % 6]["color"])
     return figure
 
 
@@ -66,12 +71,12 @@ def _draw_segments(axes: Axes, quartiles: Array, places: Sequence[tuple[int, int
     """Draw quartiles (3, n_segments) over the centres of the segments."""
     lower, median, upper = quartiles
     centers = np.mean(places, axis=1)
+    look: dict[str, Any] = _STYLES[i % 6] | {"markersize": 3.6, "markeredgecolor": "white", "markeredgewidth": 0.4}
     if len(places) == 1:
         # A band needs two ends: one segment is drawn over its whole length.
+        look["marker"] = None
         lower, median, upper = np.repeat(quartiles, 2, axis=1)
         centers = np.array(places[0], dtype=np.float64)
-    look: dict[str, Any] = size_style(i) if len(places) > 1 else {"color": size_style(i)["color"]}
-    look |= {"markersize": 3.6, "markeredgecolor": "white", "markeredgewidth": 0.4}
     axes.fill_between(centers, lower, upper, color=look["color"], alpha=0.22, linewidth=0)
     axes.plot(centers, median, linewidth=1.6, markevery=max(1, len(centers) // 16), **look)
 

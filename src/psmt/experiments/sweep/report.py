@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from psmt.experiments.contract import Experiment
 from psmt.experiments.sweep.figure import sweep_figure
-from psmt.experiments.sweep.run import SweepResult, SweepRow, sweep
+from psmt.experiments.sweep.run import COLUMNS, SweepResult, sweep
 from psmt.experiments.sweep.settings import SweepSettings
 from psmt.experiments.table_1 import MARGIN, PAPER, PAPER_SIZE
 from psmt.figures import png
@@ -14,7 +14,10 @@ from psmt.report import Cell, Claim, Column, Evidence, Judgement, Picture, Secti
 
 
 def sweep_section(result: SweepResult, pictures: Mapping[float, bytes]) -> Section:
-    """Return the section with Table 1 and its figure at the penalty λ that decides. Other λ are shown after a click."""
+    """Return the section with Table 1 and its figure at the decisive penalty λ. Those of other λ open after a click.
+
+    `pictures` are PNG files, by λ.
+    """
     settings, decides = result.settings, result.decisive_lam
     by_lam = dict(zip(settings.lam, tables(result), strict=True))
     shown = list(settings.lam) if decides is None else [decides]
@@ -181,7 +184,7 @@ EXPERIMENT = Experiment[SweepSettings, SweepResult](
     run=lambda values, settings, run, _: sweep(values, settings, run),
     files={
         "sweep.png": lambda result: png(sweep_figure(result, result.settings.lam)),
-        "sweep.csv": lambda result: csv_parts(SweepRow._fields, result.rows()),
+        "sweep.csv": lambda result: csv_parts(COLUMNS, result.rows()),
     },
     shown=lambda result: [*tables(result), verdicts_table(result), *sweep_claims(result)],
     claims=sweep_claims,

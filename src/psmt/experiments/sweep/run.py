@@ -13,8 +13,7 @@ from numpy.typing import ArrayLike
 
 from psmt.evaluation import Interval, trimmed
 from psmt.evaluation.null_models import NULL_NAMES, draw_noise
-from psmt.experiments.coding_tasks import Coded, code_film, pack_codes, slice_codes, unpack_codes
-from psmt.experiments.embedding_tasks import window_task
+from psmt.experiments.film_tasks import Coded, code_film, pack_codes, slice_codes, unpack_codes, window_task
 from psmt.experiments.sweep.settings import SweepSettings
 from psmt.experiments.table_1 import MARGIN, NOTHING, PAPER, compare
 from psmt.pipeline.run import Run
@@ -24,16 +23,19 @@ from psmt.types import Array, Ints
 from psmt.utils.disk_series import blocks
 from psmt.utils.validation import check_film
 
+COLUMNS = ("lam", "n_atoms", "window", "segment", "start", "stop", "frame", "mse")
+"""Columns of sweep.csv."""
+
 Errors = dict[tuple[float, int, int], Array]
 """Mean squared errors (n_windows, H) by (λ, M, H): penalty, number of atoms, and window length."""
 
 
 def sweep(values: ArrayLike, settings: SweepSettings, run: Run) -> SweepResult:
-    """Compute reconstruction errors of patches of a film or of a series (time, n_features), for all sizes and penalties
-    λ.
+    """Return the reconstruction errors of patches or a series (time, n_features), for all sizes and penalties λ.
 
-    One dictionary for each number of atoms is learned from the whole film. Each window has its own embedding, which all
-    λ share. Sizes that the film is too short for are missing in the table. Raise `NotEnoughFramesError` if all are.
+    One dictionary for each number of atoms is learned from the whole film. Each window has its own embedding, which is
+    used with all λ. Sizes that the film is too short for are left out. `NotEnoughFramesError` is raised if it is too
+    short for all sizes.
     """
     film = check_film(values)
     settings.check(len(film))
@@ -54,11 +56,11 @@ def sweep(values: ArrayLike, settings: SweepSettings, run: Run) -> SweepResult:
 
 
 def _null_errors(film: Array, coded: Sequence[Coded], settings: SweepSettings, run: Run) -> dict[str, Errors]:
-    """Compute errors on each null model. Shuffled frames keep their codes. Noise has a new dictionary and new codes."""
+    """Return the errors on each null model. Shuffled frames keep their codes, noise has its own."""
     run, rng = replace(run, name="sweep-null"), np.random.default_rng(settings.seed)
     order = rng.permutation(len(film))
     noise = draw_noise(film, rng)
-    noise_coded = code_film(noise, [len(one.dictionary) for one in coded], settings, run)
+    noise_coded = code_film(noise, [len(dictionary) for dictionary, _ in coded], settings, run)
     places, stage = settings.null_segments, "windows of null models"
     return {
         "shuffled": _errors(film, coded, settings, run, places, stage, order),
@@ -75,9 +77,9 @@ def _errors(
     stage: str,
     order: Ints | None = None,
 ) -> Errors:
-    """Compute the errors of windows of a film. `places` is a function that returns (start, stop) of the windows.
+    """Return the errors of windows of a film, after a permutation of its frames if `order` is given.
 
-    `order` is a permutation of the frames.
+    `places(window, n_frames)` returns (start, stop) of all windows of one length.
     """
     tasks, sizes = [], []
     for dictionary, codes in coded:
@@ -113,21 +115,8 @@ def _errors(
     }
 
 
-class SweepRow(NamedTuple):
-    """One line of sweep.csv."""
-
-    lam: float
-    n_atoms: int
-    window: int
-    segment: int
-    start: int
-    stop: int
-    frame: int
-    mse: float
-
-
 class Combination(NamedTuple):
-    """An entry of Table 1: one number of atoms and window length at one λ. It is NaN if the film is too short."""
+    """An entry of Table 1: errors with one number of atoms and window length at one λ. NaN if the film is too short."""
 
     lam: float
     n_atoms: int
@@ -147,20 +136,20 @@ class SweepResult:
 
     settings: SweepSettings
     n_frames: int
-    errors: Mapping[tuple[float, int, int], Array]
+    errors: Errors
     """MSE (n_segments, H) by (λ, number of atoms M, window length H), for sizes that the film is long enough for."""
-    null_errors: Mapping[str, Mapping[tuple[float, int, int], Array]] = field(default_factory=dict)
+    null_errors: Mapping[str, Errors] = field(default_factory=dict)
     """Errors on each null model (see `psmt.evaluation.null_models`), in fewer windows than on the film."""
     empty_error: float = float("inf")
     """Trimmed mean of the MSE if all codes are zero. It is 1 for standardised patches."""
 
-    def rows(self) -> Iterator[SweepRow]:
-        """Yield the lines of sweep.csv: one per λ, combination, window and frame."""
+    def rows(self) -> Iterator[tuple[float, ...]]:
+        """Yield the lines of sweep.csv, with the `COLUMNS`: one per λ, number of atoms, window and frame."""
         for (lam, n_atoms, window), errors in self.errors.items():
             places = self.settings.segments(window, self.n_frames)
             for segment, ((start, stop), values) in enumerate(zip(places, errors, strict=True)):
                 for frame, value in enumerate(values.tolist(), start=start):
-                    yield SweepRow(lam, n_atoms, window, segment, start, stop, frame, value)
+                    yield lam, n_atoms, window, segment, start, stop, frame, value
 
     def table(self) -> list[Combination]:
         """Return the entries of Table 1 by (λ, M, H), including sizes that the film is too short for."""
@@ -195,7 +184,7 @@ class SweepResult:
 
     @cached_property
     def evidence(self) -> dict[str, dict[float, list[Evidence]]]:
-        """Evidence by claim and λ. Errors should fall with more atoms (columns of Table 1) and more frames (rows)."""
+        """Evidence by claim and λ: one comparison for each column of Table 1 (more atoms) or row (more frames)."""
         chains: dict[tuple[str, float, str], dict[str, Combination]] = {}
         ratios = self.settings.ratios
         for k, entry in enumerate(self.table()):
@@ -210,7 +199,7 @@ class SweepResult:
         return found
 
     def _compare(self, name: str, entries: Mapping[str, Combination]) -> Evidence:
-        """Return evidence from the logarithm of the ratio of trimmed means: last entry / first entry."""
+        """Return the logarithm of the ratio of trimmed means, last entry / first entry, as evidence."""
         first, *_, last = entries.values()
         means = [entry.trimmed_mean for entry in entries.values()]
         steps = " → ".join(f"{error(mean)} ({size})" for size, mean in zip(entries, means, strict=True))

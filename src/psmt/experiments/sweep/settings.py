@@ -104,7 +104,7 @@ class SweepSettings(Settings):
             )
 
     def fitted(self, n_frames: int) -> tuple[Self | None, str]:
-        """Add smaller dictionaries if the film is too short to compare the given numbers of atoms, and return a note.
+        """Return settings with smaller dictionaries if the film is too short to compare the given ones, and a note.
 
         The settings are None if the film is too short for every size that is tried.
         """

@@ -1,4 +1,4 @@
-"""Fig. 3 of the paper (the topology of the embedding over time)."""
+"""Fig. 3 of the paper: the topology of the embedding over time."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from matplotlib.figure import Figure
 
 from psmt.experiments.topology.run import TopologyResult
 from psmt.figures.graphs import draw_graph, stable_positions
-from psmt.figures.layouts import panel_figure
-from psmt.figures.panels import as_picture, contrast, heading, label_axes
+from psmt.figures.panels import as_picture, contrast, heading, label_axes, panel_figure
 from psmt.figures.style import COLOURS, INK, MARKERS, QUIET, RULE, SMALL, TEXT, style_axes
 from psmt.types import AnyArray, Ints
 
@@ -53,11 +52,6 @@ def _head(axes: Axes, letter: str, text: str, *, lift: float = 7) -> None:
         axes.set_title(" ")
 
 
-def _legend(axes: Axes, **how: Any) -> None:
-    look = {"fontsize": SMALL, "handlelength": 1.4, "labelspacing": 0.3, "borderaxespad": 0.25, "frameon": False}
-    axes.legend(**{**look, **how})
-
-
 def _draw_over_time(sizes: Axes, counts: Axes, result: TopologyResult, times: Ints) -> None:
     margin = 0.02 * (result.centers[-1] - result.centers[0])
     look: dict[str, Any] = {"linewidth": 1.8, "markersize": 4.6, "markeredgecolor": "white", "markeredgewidth": 0.6}
@@ -86,8 +80,8 @@ def _draw_over_time(sizes: Axes, counts: Axes, result: TopologyResult, times: In
         axes.yaxis.set_major_formatter("{x:g}")
         axes.minorticks_off()
     _head(sizes, "a", "Links over time")
-    columns = min(len(result.chosen), 4)
-    _legend(sizes, loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=columns, fontsize=TEXT, labelcolor="linecolor")
+    place: dict[str, Any] = {"loc": "lower right", "bbox_to_anchor": (1.0, 1.0), "ncols": min(len(result.chosen), 4)}
+    sizes.legend(**place, fontsize=TEXT, labelcolor="linecolor", handlelength=1.4, borderaxespad=0.25, frameon=False)
 
 
 def _draw_components(panels: Mapping[str, Axes], result: TopologyResult, times: Ints) -> None:

@@ -26,7 +26,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from psmt.evaluation.null_models import NullTest
-from psmt.experiments.coding_tasks import unpack_codes
+from psmt.experiments.film_tasks import unpack_codes
 from psmt.experiments.topology.settings import TopologySettings
 from psmt.types import Array, Ints, Result
 
@@ -56,7 +56,7 @@ class Design:
     quarter and three quarters.
     """
     memory: int
-    """Memory of the codes in frames. It is limited to the smallest number that leaves too few blocks."""
+    """Memory of the codes in frames. It is not larger than the smallest memory with which there are too few blocks."""
 
     @classmethod
     def of(cls, codes: Result, settings: TopologySettings) -> Design:
@@ -128,33 +128,25 @@ similarities are mostly noise.
 """
 
 
-class _Measure:
-    """A dataclass of numbers and tests."""
-
-    def summary(self) -> dict[str, Any]:
-        """Return plain values for JSON."""
-        return {name: own.summary() if isinstance(own, NullTest) else own for name, own in vars(self).items()}
-
-
 # Change of similarities, and persistence of links
 
 
 @dataclass(frozen=True)
-class SimilarityChange(_Measure):
+class SimilarityChange:
     """Agreement of the similarities of atoms before and after a time: a correlation over pairs of atoms."""
 
     frame: int
     """The frame before which and after which the similarities agree least."""
     across: float
-    """Agreement between the blocks before and after `frame`. Negative values are replaced by 0."""
+    """Agreement between the blocks before and after `frame`, or 0 if it is negative."""
     repeated: float
     """Mean agreement with blocks in random order: how well similarities repeat if time has no effect."""
     reordered: NullTest
-    """Test of the share of the repeated agreement that is lost at `frame`. Null model: blocks in random order."""
+    """Test of the share of agreement that is lost at `frame`, with blocks in random order as the null model."""
 
 
 @dataclass(frozen=True)
-class LinkPersistence(_Measure):
+class LinkPersistence:
     """Share of links that windows without a common frame have in common."""
 
     links: int
@@ -171,7 +163,7 @@ class LinkPersistence(_Measure):
 
 
 def measure_change(film: Result, nulls: Sequence[Result], design: Design) -> SimilarityChange:
-    """Measure the change of similarities, from results of `compare_times` for the film and for blocks in random order.
+    """Return the change of similarities, from results of `compare_times` for the film and for blocks in random order.
 
     The result is for the time with the largest loss, both in the film and in each draw of the null model.
     """
@@ -187,7 +179,7 @@ def measure_change(film: Result, nulls: Sequence[Result], design: Design) -> Sim
 
 
 def measure_lasting(film: Result, nulls: Sequence[Result], *, n_permutations: int, seed: int) -> LinkPersistence:
-    """Measure the persistence of links, from results of `link_sets` for the film's windows and for shuffled frames."""
+    """Return the persistence of links, from results of `link_sets` for the film's windows and for shuffled frames."""
     pairs = list(combinations(range(len(film["counts"])), 2))
     value = shared_links(film, pairs)
     rng = np.random.default_rng([seed, 2])
@@ -211,7 +203,7 @@ def shared_links(links: Result, pairs: Sequence[tuple[int, int]]) -> float:
 
 
 def _permute_atoms(links: Result, rng: np.random.Generator) -> Result:
-    """Permute the atoms of each set that may have links, and return the permuted links.
+    """Return the links after a random permutation of the atoms that may have links, in each set of links.
 
     A set has one permutation for all its pairs, so that pairs with a common set depend on each other as in the film.
     """
@@ -227,7 +219,7 @@ def _permute_atoms(links: Result, rng: np.random.Generator) -> Result:
 
 
 @dataclass(frozen=True)
-class Likeness(_Measure):
+class Likeness:
     """Correlation of linked and unlinked atoms as pictures, with tests of the difference."""
 
     linked: float
@@ -239,11 +231,6 @@ class Likeness(_Measure):
     shuffled: NullTest
     """Test of linked minus unlinked. Null model: links of frames in random order."""
 
-    @property
-    def difference(self) -> float:
-        """Mean likeness of linked pairs minus that of unlinked pairs."""
-        return self.permuted.value
-
 
 def picture_likeness(atoms: Array) -> Array:
     """Return the correlation (n_atoms, n_atoms) of the pixels of atoms (n_atoms, n_features).
@@ -253,14 +240,13 @@ def picture_likeness(atoms: Array) -> Array:
     centred = atoms - atoms.mean(axis=1, keepdims=True)
     norms = np.linalg.norm(centred, axis=1, keepdims=True)
     unit = np.divide(centred, norms, out=np.zeros_like(centred), where=norms > 0)
-    likeness: Array = unit @ unit.T
-    return likeness
+    return np.asarray(unit @ unit.T)
 
 
 def measure_likeness(
     likeness: Array, film: Result, nulls: Sequence[Result], *, n_permutations: int, seed: int
 ) -> Likeness:
-    """Measure the likeness of linked pairs, from a matrix (n_atoms, n_atoms) and results of `link_sets`.
+    """Return the likeness of linked pairs, from that of all pairs (n_atoms, n_atoms) and results of `link_sets`.
 
     Pictures are permuted among the atoms that may have links, in all windows at once.
     """

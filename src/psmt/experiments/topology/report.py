@@ -13,8 +13,8 @@ from psmt.evaluation.null_models import NullTest
 from psmt.experiments.contract import Experiment
 from psmt.experiments.topology.figure import topology_figure
 from psmt.experiments.topology.measures import LEAST, LEAST_LOST, LEAST_REPEATED, MIN_BLOCKS
-from psmt.experiments.topology.run import TopologyResult, topology
-from psmt.experiments.topology.settings import RULE, Row, TopologySettings
+from psmt.experiments.topology.run import COLUMNS, TopologyResult, topology
+from psmt.experiments.topology.settings import RULE, TopologySettings
 from psmt.figures import png
 from psmt.pipeline.run import Run
 from psmt.report import Claim, Column, Evidence, Fact, Picture, Section, Table, csv_parts
@@ -23,7 +23,7 @@ from psmt.types import Array
 
 
 def topology_section(result: TopologyResult, figure: bytes) -> Section:
-    """Return the section of the report. The figure is a PNG file."""
+    """Return the section of the report. `figure` is a PNG file."""
     settings = result.settings
     sizes = "M and H are those of the lowest error in Table 1. " if settings.best_of_sweep else ""
     return Section(
@@ -108,7 +108,7 @@ def topology_claims(result: TopologyResult | None, note: str = "") -> list[Claim
 
 
 def clusters_change(result: TopologyResult, note: str = "") -> Claim:
-    """Return the claim that clusters change: compare blocks before and after a time with blocks in random order."""
+    """Return the claim that clusters change. Blocks before and after a time are compared with shuffled blocks."""
     change, design = result.change, result.design
     if change is None:
         reason = (
@@ -136,11 +136,11 @@ def clusters_change(result: TopologyResult, note: str = "") -> Claim:
         note,
     ]
     size = f"{evidence.write(evidence.statistic.mean)} in 100 of the similarities"
-    return _claim("clusters_change", [evidence], size=size, notes=notes, figures=change.summary())
+    return _claim("clusters_change", [evidence], size=size, notes=notes, figures=vars(change))
 
 
 def clusters_persist(result: TopologyResult, note: str = "") -> Claim:
-    """Return the claim that clusters persist: compare windows without a common frame with null models.
+    """Return the claim that clusters persist. Windows without a common frame are compared with null models.
 
     Windows with common frames are not used, because they share links in any film.
     """
@@ -168,13 +168,13 @@ def clusters_persist(result: TopologyResult, note: str = "") -> Claim:
         note,
     ]
     size = f"{plus(evidence[0].write(lasting.share))} links in 100"
-    return _claim("clusters_persist", evidence, size=size, notes=notes, figures=lasting.summary())
+    return _claim("clusters_persist", evidence, size=size, notes=notes, figures=vars(lasting))
 
 
 def linked_look_alike(result: TopologyResult, note: str = "") -> Claim:
     """Return the claim that linked atoms look alike."""
     measured = result.likeness
-    if not np.isfinite(measured.difference):
+    if not np.isfinite(measured.permuted.value):
         return _claim("linked_look_alike", [], notes=[note, _no_links(result)])
     evidence = Evidence.of_draws(
         "correlation of linked less unlinked atoms",
@@ -185,7 +185,7 @@ def linked_look_alike(result: TopologyResult, note: str = "") -> Claim:
         details=f"; {signed(measured.linked)} linked, {signed(measured.unlinked)} unlinked",
     )
     size = f"correlation {plus(signed(evidence.statistic.mean))}"
-    return _claim("linked_look_alike", [evidence], size=size, notes=[note], figures=measured.summary())
+    return _claim("linked_look_alike", [evidence], size=size, notes=[note], figures=vars(measured))
 
 
 def _claim(key: str, evidence: Sequence[Evidence], **how: Any) -> Claim:
@@ -206,7 +206,7 @@ def _too_few_links(count: int) -> str:
 
 
 def _no_links(result: TopologyResult) -> str:
-    if np.isfinite(result.likeness.difference) or np.isfinite(result.lasting.share):
+    if np.isfinite(result.likeness.permuted.value) or np.isfinite(result.lasting.share):
         return ""
     return f"no two atoms that are used in {result.settings.min_uses} frames or more are linked"
 
@@ -232,7 +232,7 @@ EXPERIMENT = Experiment[TopologySettings, TopologyResult](
     run=_run,
     files={
         "topology.png": lambda result: png(topology_figure(result)),
-        "topology.csv": lambda result: csv_parts(Row._fields, result.rows()),
+        "topology.csv": lambda result: csv_parts(COLUMNS, result.rows()),
     },
     shown=topology_claims,
     claims=topology_claims,

@@ -1,4 +1,4 @@
-"""Run the experiment: dictionary, codes, a task per window and per draw of a null model, and the result."""
+"""Run the experiment: code the film, and compute a task for each window and each draw of a null model."""
 
 from __future__ import annotations
 
@@ -11,19 +11,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from psmt.experiments.coding_tasks import code_film, slice_codes
+from psmt.experiments.film_tasks import code_film, slice_codes
 from psmt.experiments.topology import measures
 from psmt.experiments.topology.measures import Design
-from psmt.experiments.topology.settings import RULE, Row, TopologySettings
+from psmt.experiments.topology.settings import RULE, TopologySettings
 from psmt.experiments.window_graphs import compare_times, link_sets, window_graph
 from psmt.pipeline.run import Run
 from psmt.pipeline.tasks import Task, on_device
 from psmt.types import Array, Ints, Result
 from psmt.utils.validation import check_film
 
+COLUMNS = ("center", "atom", "component_size", "neighbours")
+"""Columns of topology.csv."""
+
 
 def topology(values: ArrayLike, settings: TopologySettings, run: Run) -> TopologyResult:
-    """Compute the dynamic topology of patches or of a series (time, n_features). At least two windows are needed."""
+    """Return the dynamic topology of patches or a series (time, n_features), which has at least two windows."""
     film = check_film(values)
     settings.check(len(film))
     run = replace(run, name="topology")
@@ -32,7 +35,7 @@ def topology(values: ArrayLike, settings: TopologySettings, run: Run) -> Topolog
 
 
 def topology_of_codes(dictionary: Array, codes: Result, settings: TopologySettings, run: Run) -> TopologyResult:
-    """Compute the dynamic topology of packed codes and their dictionary (n_atoms, n_features)."""
+    """Return the dynamic topology of packed codes, given their dictionary (n_atoms, n_features)."""
     starts = settings.starts(len(codes["offsets"]) - 1)
     options: dict[str, Any] = {
         "n_atoms": settings.n_atoms,
@@ -58,7 +61,7 @@ def topology_of_codes(dictionary: Array, codes: Result, settings: TopologySettin
 
 
 def _compare_with_nulls(codes: Result, inputs: dict[str, Any], settings: TopologySettings, run: Run) -> dict[str, Any]:
-    """Compute the links of the frames that the tests compare, on the film and on null models. Each draw is a task."""
+    """Return fields of `TopologyResult`: links of the frames that the tests compare, on the film and on null models."""
     design, draws = Design.of(codes, settings), (settings.n_nulls, settings.seed)
     name = f"topology-M{settings.n_atoms:04d}"
     tasks = [
@@ -90,8 +93,9 @@ class TopologyResult:
     design: Design
     """Frames that the tests compare."""
     windows: Result
+    """Result of `link_sets` for the windows of the design."""
     shuffled: Sequence[Result]
-    """Results of `link_sets` for the windows of the design, and for draws of their null model."""
+    """Results of `link_sets` for draws of the null model, in which the frames of each window are shuffled."""
     times: Sequence[Result]
     """Results of `compare_times` for the blocks of the design, and for draws of their null model. Empty without blocks.
     """
@@ -147,11 +151,11 @@ class TopologyResult:
 
     # What is shown
 
-    def rows(self) -> Iterator[Row]:
-        """Yield the lines of topology.csv: one per window and chosen atom."""
+    def rows(self) -> Iterator[tuple[int, ...]]:
+        """Yield the lines of topology.csv, with the `COLUMNS`: one per window and chosen atom."""
         for w, center in enumerate(self.centers):
             for atom in self.chosen:
-                yield Row(int(center), atom, int(self.component_size[w, atom]), int(self.neighbours[w, atom]))
+                yield int(center), atom, int(self.component_size[w, atom]), int(self.neighbours[w, atom])
 
     def companions(self, atom: int, count: int = 2) -> list[tuple[int, int]]:
         """Return the atoms that `atom` is linked to in most windows, each with the number of these windows."""
@@ -166,8 +170,7 @@ class TopologyResult:
         return np.array([part[np.argmax(sizes[part])] for part in parts])
 
     def summary(self) -> dict[str, Any]:
-        """Return plain values for JSON."""
-        parts = {name: getattr(self, name) for name in ("design", "change", "lasting", "likeness")}
+        """Return the numbers for summary.json, see `to_json`."""
         return {
             "n_atoms": len(self.dictionary),
             "window": self.settings.window,
@@ -178,7 +181,7 @@ class TopologyResult:
             "largest_component": [int(sizes.max()) for sizes in self.component_size],
             "chosen": list(self.chosen),
             "rule": RULE,
-            **{name: None if part is None else part.summary() for name, part in parts.items()},
+            **{name: getattr(self, name) for name in ("design", "change", "lasting", "likeness")},
         }
 
 

@@ -1,10 +1,10 @@
-"""The parameters of `psmt topology`, its help, and the columns of its table."""
+"""The parameters of `psmt topology`, and its help."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 
 from psmt.errors import NotEnoughFramesError
 from psmt.experiments.contract import Command
@@ -65,8 +65,6 @@ class TopologySettings(WindowSettings):
     """Number of draws of each null model that the claims are compared with."""
     seed: shared.Seed = 0
     departures: shared.Departed = field(default_factory=shared.make_departures)
-    series: bool = False
-    """Whether the values are a series, not patches. Atoms of a series are drawn as bars, and are not shifted."""
 
     PRESETS: ClassVar[Presets] = {
         "quick": {"n_atoms": 128, "window": 384, "overlap": 15 / 16},
@@ -77,7 +75,7 @@ class TopologySettings(WindowSettings):
 
     @classmethod
     def make(cls, given: Mapping[str, Any] | None = None, *, preset: str = "", **fallbacks: Any) -> Self:
-        """Return settings. The sizes are those of the sweep, unless sizes are given."""
+        """Return settings, see `Settings.make`. Unless sizes are given, the best sizes of the sweep are used."""
         best = not {"n_atoms", "window"} & (given or {}).keys() and preset != "demo"
         return super().make({"best_of_sweep": best, **(given or {})}, preset=preset, **fallbacks)
 
@@ -125,15 +123,6 @@ class TopologySettings(WindowSettings):
                 f"the film has {n_frames} frames, but two windows of window={self.window} with "
                 f"overlap={self.overlap:g} need {self.needed()}; {way_out}"
             )
-
-
-class Row(NamedTuple):
-    """One line of topology.csv."""
-
-    center: int
-    atom: int
-    component_size: int
-    neighbours: int
 
 
 def _step(window: int, overlap: float) -> int:
