@@ -272,13 +272,16 @@ def recover_next(recover: Recovery, extrapolation: Extrapolation, previous: Arra
 
     With several penalties, the result has one row for each.
     """
-    engine, embedding = recover.engine, recover.embedding
-    before, now = embedding @ previous, embedding @ current
-    if extrapolation.adaptive:
-        # The extrapolation learned on the host, and needs only a few numbers per direction.
-        point = engine.array(extrapolation.advance(engine.numpy(before), engine.numpy(now)))
-    else:
-        point = extrapolation.advance(before, now)
+    now = recover.embedding @ current
+    point = advanced(extrapolation, recover.engine, recover.embedding @ previous, now)
     if extrapolation.predicts_change:
         return current + recover.change(point - now, current)
     return recover(point, current)
+
+
+def advanced(extrapolation: Extrapolation, engine: Engine, previous: Array, current: Array) -> Array:
+    """Return the point (n,) that an extrapolation predicts after the last two. All points are engine arrays."""
+    if not extrapolation.adaptive:
+        return extrapolation.advance(previous, current)
+    # The extrapolation learned on the host, and needs only a few numbers per direction.
+    return engine.array(extrapolation.advance(engine.numpy(previous), engine.numpy(current)))
