@@ -1,16 +1,16 @@
 """Rules for the rank, the regularisation and the signs of directions. V is the covariance of the window's codes.
 
 Codes are sparse, so some mixtures of atoms hardly occur in a window, and the inverse of V is arbitrary along them. If
-these mixtures were cut off, predictions would jump whenever a variance crosses the threshold. Instead V, and the
-second moment S of the second differences of the H codes, are regularised as if noise were added to the codes::
+mixtures below some variance were cut off, predictions would jump whenever a variance crosses this threshold. Instead V,
+and the second moment S of the second differences of the H codes, are regularised as if noise were added to the codes::
 
     V + N,    S + 1.5 (H - 2) N    with    N = n^2 (V + n)^-1,
 
 where N is the covariance of the noise and 1.5 (H - 2) N the second moment of its second differences. In a direction
 whose variance v is far above n, the noise is a fraction (n / v)^2 of v, and the embedding is that of the paper. In a
 direction that does not occur in the window, the noise has variance n. The direction is then as rough as noise instead
-of straight by chance. N is a resolvent of V, so a slide changes N by as few outer products as V. Therefore the
-embedding can be tracked from slide to slide.
+of straight by chance. A slide of the window by one code changes V by a few outer products. N is a resolvent of V, so it
+changes by as few, and the embedding can be tracked from slide to slide.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from psmt.numerics.arrays import array_namespace, eigh, inverse_positive
 from psmt.types import Array, Mask
 
 RANK_TOL = 5e-9
-"""The noise variance n as a fraction of the variance of the more active atoms, up to a factor of sixteen. Mixtures of
-atoms with a far smaller variance are not determined by the window. Predictions of a film hardly change from 1e-9 to
-1e-6. Below 1e-9, rounding errors show."""
+"""The noise variance n divided by the variance of the more active atoms, up to a factor of sixteen. The window does not
+determine mixtures of atoms whose variance is far below n. Predictions of a film hardly depend on this value between
+1e-9 and 1e-6. Below 1e-9, rounding errors become visible."""
 
 NOISE_ROUGHNESS = 1.5  # variance of a second difference a_t - (a_(t-1) + a_(t+1)) / 2 of white noise of variance one
 
@@ -31,12 +31,12 @@ NULL = 1e-14  # a direction with less than this fraction of the largest variance
 _LEAST = 1e-150  # a direction with a smaller variance is ignored, because its square would underflow
 
 _OCTAVES = 8.0
-"""The noise stays constant until the variances have grown by this many octaves (factors of 2). If it changed a little
-at every slide, in all directions, no slide would be a low-rank change."""
+"""The noise variance n stays constant until the variances have grown by this many octaves (factors of 2). If n changed
+at every slide, no slide would be a change of low rank."""
 
 _RAMP = 1.0 / 512.0
-"""Fraction of these octaves over which the noise rises smoothly to its next value. Every slide on this ramp is solved
-afresh, so the ramp is short. Predictions hardly depend on n."""
+"""Fraction of these octaves over which n rises smoothly to its next value. The ramp is short, because the embedding
+must be solved afresh at every slide on it."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Whitening:
 
     @property
     def dual(self) -> Array:
-        """Return the matrix (n_features, n) by which ``P @ dual`` gives the coordinates of ``P = coordinates @ W'``."""
+        """Return the matrix (n_features, n) for which ``P @ dual`` is C if ``P = C @ W'``."""
         return self.directions * array_namespace(self.variances).sqrt(self.variances)
 
     @property
@@ -67,8 +67,8 @@ class Whitening:
 def noise_variance(variances: Array, rank_tol: float) -> Array:
     """Return the variance n () of the noise, given the variances of the atoms (n_features,).
 
-    It is proportional to a mean variance that is weighted by variance, so that unused atoms do not count. It changes in
-    steps that are joined by short smooth ramps, so that most slides do not change it.
+    It is about `rank_tol` times the mean variance of the atoms, weighted by variance so that unused atoms do not count.
+    It changes in steps, with short smooth ramps between them, so that most slides do not change it.
     """
     xp = array_namespace(variances)
     total = xp.sum(variances)
@@ -88,14 +88,14 @@ def noise_covariance(covariance: Array, noise: float) -> Array:
 
 
 def moving(variances: Array) -> Mask:
-    """Return a mask (n_features,) of the atoms that vary, given their variances. Other atoms get zero columns in P."""
+    """Return a mask of the atoms that vary, given their variances (n_features,). Other atoms get zero columns in P."""
     return (variances > NULL * array_namespace(variances).max(variances)) & (variances > _LEAST)
 
 
 def whiten(covariance: Array, *, rank_tol: float = RANK_TOL) -> Whitening:
-    """Return the eigendecomposition of the regularised covariance V, or with ``rank_tol=0`` that of V on its range.
+    """Return the eigendecomposition of the regularised covariance V. With ``rank_tol=0``, V is not regularised.
 
-    Without regularisation the null space must be left out, because its directions would count as perfectly straight.
+    Then the null space of V is left out, because its directions would count as perfectly straight.
     """
     xp = array_namespace(covariance)
     variances = xp.linalg.diagonal(covariance)

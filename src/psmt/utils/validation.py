@@ -16,7 +16,7 @@ from psmt.utils.disk_series import DiskSeries
 Float = TypeVar("Float", bound=np.floating[Any])
 
 LARGEST = 1e36
-"""Largest value in a series or a model's state, chosen so that fourth powers of products of two stay finite."""
+"""Largest value in a series or in the state of a model, chosen so that the fourth power of its square is finite."""
 
 LARGEST_LEVEL = 1e8
 """Largest grey level, chosen so that its fourth power stays finite in float32."""
@@ -31,10 +31,10 @@ def check_series(
     largest: float = LARGEST,
     columns: Sequence[str] | None = None,
 ) -> NDArray[np.float64]:
-    """Return a finite float64 array (time, features) with at least `minimum` rows; a `DiskSeries` is returned as it is.
+    """Return a finite float64 array (time, features) with at least `minimum` rows. A `DiskSeries` is returned as it is.
 
-    `columns` are names of features for messages, by default those of a table. Some messages contain words that
-    scikit-learn's checks of estimators require.
+    `columns` are names of features for messages. The default are the columns of a table. Some messages contain words
+    that scikit-learn's checks of estimators require.
     """
     if isinstance(values, list | tuple) and any(getattr(part, "ndim", 0) == 2 for part in values):
         raise ValueError(
@@ -112,7 +112,7 @@ def real_array(values: ArrayLike, *, name: str) -> NDArray[Any]:
 def check_samples(estimator: Any, X: ArrayLike, *, reset: bool = True, finite: bool = True) -> NDArray[np.float64]:
     """Return samples (n_samples, n_features), checked by scikit-learn. If `finite`, values are checked too.
 
-    If `reset` is True, feature names of a table are stored. Otherwise they are compared with the stored ones.
+    If `reset` is True, the estimator stores the feature names of a table. Otherwise they must equal the stored names.
     """
     from sklearn.utils.validation import validate_data
 
@@ -124,7 +124,7 @@ def check_samples(estimator: Any, X: ArrayLike, *, reset: bool = True, finite: b
 
 
 def check_size(values: NDArray[Any], *, name: str, largest: float = LARGEST) -> None:
-    """Raise if a number is so large that computations with it would overflow.
+    """Raise an error if a number is so large that computations with it would overflow.
 
     >>> check_size(np.array([1.0, -1e200]), name="X")
     Traceback (most recent call last):
@@ -141,13 +141,13 @@ def check_size(values: NDArray[Any], *, name: str, largest: float = LARGEST) -> 
 
 @np.errstate(over="ignore")
 def as_floats(array: NDArray[Any], dtype: type[Float]) -> NDArray[Float]:
-    """Return an array as floats of another size, without a copy if possible. Larger numbers become infinite."""
+    """Return an array converted to `dtype`, without a copy if possible. Numbers beyond its range become infinite."""
     return array.astype(dtype, copy=False)
 
 
 @np.errstate(all="ignore")
 def check_numbers(values: NDArray[np.float64], *, name: str) -> None:
-    """Raise an error, worded as scikit-learn requires, if a number is not finite or too large. Read the values once."""
+    """Raise an error, worded as scikit-learn requires, if a number is not finite or too large."""
     from sklearn.utils import assert_all_finite
 
     flat = values.reshape(-1)
@@ -191,7 +191,7 @@ def _numbers(array: NDArray[Any], name: str, columns: Any = None) -> NDArray[np.
 
 
 def is_number(value: object) -> bool:
-    """Return whether a value is a number or the text of one. Dates are not."""
+    """Return whether a value is a number or the text of a number. Dates are not numbers."""
     try:
         float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError):
@@ -223,10 +223,10 @@ _LARGEST_CHECKED = 10_000_000  # largest number of values for which the smoothne
 
 
 def _is_transposed(array: NDArray[np.float64]) -> bool:
-    """Return whether columns are so much smoother than rows that they must be times, and not pixels of a picture.
+    """Return whether the steps from column to column are so small that columns must be times, and not pixels.
 
-    Neighbouring pixels are alike, too. But a fast film has no more than about ten times smoother columns, and columns
-    of a square picture have larger steps where one row of pixels ends and the next begins.
+    Neighbouring pixels of a picture are similar too. But even in a fast film, steps between pixels are not much below a
+    tenth of those between frames, and they are larger where one row of pixels ends and the next begins.
     """
     ratio = _roughness(array.T) / _roughness(array)
     for channels in (1, 3):
@@ -239,7 +239,7 @@ def _is_transposed(array: NDArray[np.float64]) -> bool:
 
 
 def _roughness(array: NDArray[np.float64]) -> float:
-    """Return the mean square of the steps from row to row, relative to the variance of the columns."""
+    """Return the mean square of the steps from row to row, divided by the variance of the columns."""
     centred = array - array.mean(axis=0)
     scale = float(np.sum(centred**2))
     return float(np.sum(np.diff(array, axis=0) ** 2)) / scale if scale > 0 else 1.0
@@ -252,7 +252,7 @@ def _warn(message: str) -> None:
 
 
 def check_time_order(values: object, lengths: Sequence[int]) -> None:
-    """Raise unless the index of a table, if it has dates or numbers, increases within each series."""
+    """Raise an error if the index of a table consists of dates or numbers and decreases within a series."""
     index = getattr(values, "index", None)
     if index is None or not hasattr(index, "is_monotonic_increasing"):
         return
@@ -289,7 +289,7 @@ def check_frame(value: ArrayLike, n_features: int, *, name: str = "x", largest: 
 
 
 def check_finite(values: NDArray[np.floating], *, name: str, error: type[ValueError] = ValueError) -> None:
-    """Raise unless all numbers are finite."""
+    """Raise an error unless all numbers are finite."""
     if not np.isfinite(values).all():
         raise error(f"{name} holds NaN or infinite values in {values.dtype}; repair or drop such frames")
 
