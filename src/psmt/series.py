@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from psmt.types import Array, Mask
-from psmt.utils.constraints import check_count
+from psmt.utils.constraints import count, each
 from psmt.utils.validation import check_series
 
 CONSTANT = 1e-10
@@ -47,12 +47,12 @@ def check_lengths(lengths: Sequence[int] | None, n_frames: int) -> list[int]:
     """Return the lengths of the series. Raise an error unless they add up to `n_frames`. None means one series."""
     if lengths is None:
         return [n_frames]
-    checked = [check_count("each of lengths", length, minimum=3) for length in lengths]
-    if sum(checked) != n_frames:
+    each(count(3))("lengths", lengths)
+    if sum(lengths) != n_frames:
         raise ValueError(
-            f"lengths add up to {sum(checked)}, but X has {n_frames} frames; give the number of frames of each series"
+            f"lengths add up to {sum(lengths)}, but X has {n_frames} frames; give the number of frames of each series"
         )
-    return checked
+    return list(map(int, lengths))
 
 
 def first_frames(lengths: Sequence[int]) -> Mask:

@@ -28,7 +28,7 @@ from psmt.engines import engine_for
 from psmt.engines.contract import Engine
 from psmt.numerics.arrays import unit_columns
 from psmt.types import Array, Ints, Progress, silent
-from psmt.utils.constraints import Declared, allowing, check_parameters, count, mapping, parameter, real, seed
+from psmt.utils.constraints import Declared, allowing, by_name, check_parameters, count, mapping, parameter, real, seed
 from psmt.utils.disk_series import DiskSeries
 from psmt.utils.threads import one_blas_thread
 from psmt.utils.transactions import all_or_nothing
@@ -38,6 +38,7 @@ _ROUGH_GAP = 1e-6  # duality gap of codes whose non-zero entries are only counte
 _CHOSEN_ON = 1024  # largest number of samples for alpha='auto': half to learn a dictionary, half to count atoms
 
 
+@by_name
 @dataclass(kw_only=True, eq=False, repr=False)
 class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Overcomplete dictionary with exact non-negative lasso codes (layer 1 of the paper).

@@ -24,7 +24,7 @@ from psmt.model.tables import TableForm, as_table
 from psmt.numerics.arrays import array_namespace, drawn_back
 from psmt.recovery import Recovery, activity_limit, recover_next
 from psmt.types import Array
-from psmt.utils.constraints import check_count
+from psmt.utils.constraints import check_choice, check_count, each
 from psmt.utils.validation import as_array, check_frame, check_series, check_size
 
 
@@ -215,8 +215,7 @@ class PSMT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learning):
         """
         if interval is None:
             return self._predicted(horizon, ())[0]
-        if not isinstance(interval, Real) or not 0 < interval < 1:
-            raise ValueError(f"interval={interval!r} is not a coverage; use a number between 0 and 1, such as 0.9")
+        _fraction("interval", interval)
         tail = round((1 - float(interval)) / 2, 12)  # so that it equals the same quantile of `predict_quantiles`
         return Interval(*self._predicted(horizon, (tail, round(1 - tail, 12))))
 
@@ -228,9 +227,7 @@ class PSMT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learning):
         A quantile is the prediction plus a quantile of walk-forward errors. It has the shape that `predict` returns for
         this `horizon`.
         """
-        for one in quantiles:
-            if not isinstance(one, Real) or not 0 < one < 1:
-                raise ValueError(f"quantile {one!r} is out of range; use numbers between 0 and 1, such as 0.05")
+        each(_fraction)("quantiles", quantiles)
         ordered = sorted(set(map(float, quantiles)))
         found = dict(zip(ordered, self._predicted(horizon, ordered)[1:], strict=True))
         return {one: found[one] for one in map(float, quantiles)}
@@ -250,7 +247,7 @@ class PSMT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learning):
             found = self._with_quantiles(1 if single else check_count("horizon", horizon), quantiles)
             index = form and form.after(found.shape[1])
         own = getattr(self, "_sklearn_output_config", {}).get("transform")
-        library = own or get_config()["transform_output"]
+        library = check_choice("transform", own or get_config()["transform_output"], ("default", "pandas", "polars"))
         if library == "default":
             library = form.library if form is not None and own is None else ""
         if not library:
@@ -384,3 +381,8 @@ class PSMT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learning):
         if hasattr(self, "feature_names_in_") and hasattr(x, "index") and hasattr(x, "to_frame"):
             validate_data(self, x.to_frame().T, skip_check_array=True, reset=False)
         return check_frame(x, self.n_features_in_, largest=self._largest)
+
+
+def _fraction(name: str, value: object) -> None:
+    if not isinstance(value, Real) or not 0 < float(value) < 1:
+        raise ValueError(f"{name}={value!r} is out of range; use a number between 0 and 1, such as 0.9")

@@ -25,7 +25,7 @@ from psmt.selection import Choice, choose_by_folds, held_out, walk_forward
 from psmt.series import Scaling, check_lengths, first_frames
 from psmt.types import Array, Mask, Progress, silent
 from psmt.utils.transactions import all_or_nothing
-from psmt.utils.validation import LARGEST, check_series, check_time_order, warn_of_mistakes
+from psmt.utils.validation import LARGEST, check_series, check_time_index, warn_of_mistakes
 
 _LONGEST_WINDOW = 4096  # longest window that window='auto' takes, because all its codes are kept in memory
 
@@ -72,7 +72,7 @@ class Learning(FittedState):
                 f"X has {len(given)} frames, fewer than window={self.window_}; use window <= {len(given)}, "
                 "window='auto', more frames, or PSMT.for_series() for a series other than a film"
             )
-        check_time_order(X, parts)
+        check_time_index(X, parts)
         warn_of_mistakes(X, given)
         self._scaling, past = self._standardised(given, parts)
         begins = first_frames(parts) if len(parts) > 1 else np.zeros(len(past), dtype=bool)

@@ -184,7 +184,7 @@ def lowest_eigenpairs(matrix: Array, metric: Array, count: int) -> tuple[Array, 
     if failed or info:
         values, vectors = eigh_generalised(matrix, metric)
         return values[:count], vectors[:, :count]
-    vectors[1:], _, _ = lapack.dormqr("L", "N", reflectors[1:, :-1], scales, vectors[1:], 64 * count)
+    vectors[1:], _, _ = lapack.dormqr("L", "N", reflectors[1:, :-1], scales, vectors[1:], 64 * max(count, 1))
     return values[:count], scipy.linalg.blas.dtrsm(1.0, factor, vectors, lower=1, trans_a=1)
 
 

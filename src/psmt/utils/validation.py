@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import isqrt
+from os import PathLike
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -44,10 +45,14 @@ def check_series(
     names = getattr(values, "columns", columns)
     array: Any = values if isinstance(values, DiskSeries) else as_array(values, name=name)
     if array.ndim != 2:
+        way = f"by np.reshape({name}, (-1, 1)) if it is one feature over time, or by .reshape(1, -1) if it is one frame"
+        if array.ndim > 2:
+            way = f"by {name}.reshape({len(array)}, -1); psmt.FramePredictor takes frames (time, height, width)"
+        elif isinstance(values, str | PathLike):
+            way = "after reading it from the file, as by psmt.datasets.load(path).X"
         raise ValueError(
             f"{name} has shape {array.shape}; a series is (time, features): reshape each frame to one row. "
-            f"Reshape your data by np.reshape({name}, (-1, 1)) if it is one feature over time, or by .reshape(1, -1) "
-            "if it is a single frame"
+            f"Reshape your data {way}"
         )
     if array.dtype.kind in "OM":  # columns of a table without a common type, or dates
         array = _numbers(array, name, names)
@@ -169,25 +174,25 @@ def _column(i: int, names: Any) -> str:
 
 def _numbers(array: NDArray[Any], name: str, columns: Any = None) -> NDArray[np.float64]:
     """Return Python objects as float64 numbers. The error for other objects names their column."""
+    kind, why = cast(type[Exception], ValueError), f"dates of dtype {array.dtype}"
     try:
         if array.dtype.kind != "M":
             return array.astype(np.float64)
     except (TypeError, ValueError) as error:
         kind, why = type(error), str(error)
-    else:
-        kind, why = ValueError, f"dates of dtype {array.dtype}"
-    for i, values in enumerate(array.T if array.ndim == 2 else [array]):
-        example = next((value for value in values.ravel() if not is_number(value)), None)
-        if example is not None:
-            where = _column(i, columns)
-            is_date = hasattr(example, "isoformat") or isinstance(example, np.datetime64 | np.timedelta64)
-            way = (
-                f"make it the index, as by set_index({columns[i]!r})" if is_date and columns is not None else "drop it"
-            )
-            what = "holds dates" if is_date else "holds no numbers"
-            why = f"{why}; {where} {what}, such as {str(example)[:40]!r}: {way}, or convert it"
-            break
-    raise kind(f"{name} has a value that is not a number ({why}); a series holds real numbers")
+    each = enumerate(array.T if array.ndim == 2 else [array])
+    odd = ((i, value) for i, values in each for value in values.ravel() if not is_number(value))
+    i, example = next(odd, (0, None))
+    way = "drop it"
+    if hasattr(example, "isoformat") or isinstance(example, np.datetime64 | np.timedelta64):
+        why = "one of the dates"
+        way = "drop it" if columns is None else f"make it the index, as by set_index({columns[i]!r})"
+    elif isinstance(example, str):
+        why = "text"
+    raise kind(
+        f"{name} has a value that is not a number: {str(example)[:40]!r} in {_column(i, columns)} is {why}; {way}, or "
+        "convert the column to numbers"
+    )
 
 
 def is_number(value: object) -> bool:
@@ -200,6 +205,7 @@ def is_number(value: object) -> bool:
 
 
 _FEW = 20  # a series with fewer rows than this causes a warning
+_IRREGULAR = 0.15  # if this fraction of the steps of an index or more are long, the index is irregular
 
 
 def warn_of_mistakes(values: object, array: NDArray[np.float64]) -> None:
@@ -251,21 +257,35 @@ def _warn(message: str) -> None:
     warnings.warn(message, SeriesWarning, stacklevel=2)
 
 
-def check_time_order(values: object, lengths: Sequence[int]) -> None:
-    """Raise an error if the index of a table consists of dates or numbers and decreases within a series."""
+def check_time_index(values: object, lengths: Sequence[int]) -> None:
+    """Raise an error if the index of a table (dates or numbers) decreases within a series, and warn if it has gaps.
+
+    A gap is a step of more than 1.5 times the usual one. If many steps are that long, as over weekends, the index is
+    taken to be irregular, and there is no warning.
+    """
     index = getattr(values, "index", None)
-    if index is None or not hasattr(index, "is_monotonic_increasing"):
+    if index is None or getattr(getattr(index, "dtype", None), "kind", "O") not in "iufM":
         return
-    start = 0
-    for length in lengths:
-        part = index[start : start + length]
-        if getattr(part.dtype, "kind", "O") in "iufM" and not part.is_monotonic_increasing:
-            at = int(np.argmax(part[1:] < part[:-1]))
-            raise ValueError(
-                f"the index of X is out of order: {part[at]} in row {start + at} is followed by {part[at + 1]}; rows "
-                "must be in order of time: use X.sort_index(), or X.reset_index(drop=True) if they are"
-            )
-        start += length
+    times = np.asarray(getattr(index, "asi8", index), dtype=np.float64)
+    starts = np.cumsum([0, *lengths])
+    steps = np.delete(np.diff(times), starts[1:-1] - 1)
+    at = np.delete(np.arange(len(times) - 1), starts[1:-1] - 1)  # the rows before these steps
+    if (steps < 0).any():
+        row = int(at[np.argmax(steps < 0)])
+        raise ValueError(
+            f"the index of X is out of order: {index[row]} in row {row} is followed by {index[row + 1]}; rows must be "
+            "in order of time: use X.sort_index(), or X.reset_index(drop=True) if they are"
+        )
+    gaps = at[steps > 1.5 * np.median(steps)] if len(steps) else at
+    if 0 < len(gaps) < _IRREGULAR * len(steps):
+        row = int(gaps[0])
+        parts = np.diff(np.union1d(starts, gaps + 1)).tolist()
+        apart = f"lengths={parts}" if len(parts) < 9 and min(parts) > 2 else "the lengths of the parts between them"
+        _warn(
+            f"the index of X has {len(gaps)} gap{'s' * (len(gaps) > 1)}, the first from {index[row]} in row {row} to "
+            f"{index[row + 1]}, but rows count as successive; fill gaps, as by X.resample(..).interpolate(), or give "
+            f"{apart} to fit, so that nothing is learned across them"
+        )
 
 
 def check_film(values: ArrayLike) -> NDArray[np.float64]:
