@@ -224,10 +224,6 @@ class BuiltinName(Generic[Made]):
         except (TypeError, ValueError) as error:
             raise FrameSourceError(f"{label}: {shown(error)}") from None
 
-    def open(self, source: str, stop: int | None) -> Any:
-        """Return the built-in film of a name, with only its first ``stop`` frames."""
-        return cast(Any, self.parse(source)).head(stop)
-
 
 def check_integers(source: object, **bounds: tuple[int, ...]) -> None:
     """Raise an error unless fields are integers in range. A bound is given by name: (lowest,) or (lowest, highest)."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from math import isqrt
 from os import PathLike
@@ -252,8 +253,6 @@ def _roughness(array: NDArray[np.float64]) -> float:
 
 
 def _warn(message: str) -> None:
-    import warnings
-
     warnings.warn(message, SeriesWarning, stacklevel=2)
 
 

@@ -68,7 +68,7 @@ class LastFramesPredictor(AttributeState, BaseEstimator, ABC):
         check_parameters(self, self._parameter_constraints)
         if len(state["last"]) != self.n_last:
             raise ValueError(
-                f"the state holds {len(state['last'])} frames, but {self!r} uses {self.n_last}; "
+                f"the state holds {len(state['last'])} frames, but {self!r} looks at {self.n_last}; "
                 "give it the state of a predictor with the same parameters"
             )
         super().set_state(state)
