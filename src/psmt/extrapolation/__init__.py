@@ -15,7 +15,7 @@ from pkgutil import iter_modules
 from psmt.extrapolation.contract import EXTRAPOLATIONS, Extrapolation
 from psmt.extrapolation.dynamics import Dynamics
 from psmt.extrapolation.steps import Gain, Hold, Linear, Phase
-from psmt.utils.constraints import check_choice
+from psmt.utils.constraints import choice
 
 __all__ = ["EXTRAPOLATIONS", "Dynamics", "Extrapolation", "Gain", "Hold", "Linear", "Phase", "make_extrapolation"]
 
@@ -29,4 +29,4 @@ for _name in (*_ORDER, *sorted(EXTRAPOLATIONS.keys() - set(_ORDER))):
 
 def make_extrapolation(name: str) -> Extrapolation:
     """Return a new extrapolation by its name: 'linear', 'hold', 'gain', 'phase' or 'dynamics'."""
-    return EXTRAPOLATIONS[check_choice("extrapolation", name, tuple(EXTRAPOLATIONS))]()
+    return EXTRAPOLATIONS[choice(*EXTRAPOLATIONS)("extrapolation", name)]()

@@ -217,7 +217,7 @@ class Phase(_Correlation):
 
 
 def _steps(triple: Array) -> tuple[Array, Array]:
-    """Return the product of the two steps between three points (3, n), and their mean energy, each (n,)."""
+    """Return two arrays (n,) for three points (3, n): the product of the two steps, and the steps' mean energy."""
     before, after = np.diff(triple, axis=0)
     return before * after, 0.5 * (before**2 + after**2)
 

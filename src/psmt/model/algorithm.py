@@ -24,7 +24,7 @@ from psmt.model.tables import TableForm, as_table
 from psmt.numerics.arrays import array_namespace, drawn_back
 from psmt.recovery import Recovery, activity_limit, recover_next
 from psmt.types import Array
-from psmt.utils.constraints import check_choice, check_count, each
+from psmt.utils.constraints import check_count, choice, each
 from psmt.utils.validation import as_array, check_frame, check_series, check_size
 
 
@@ -247,7 +247,7 @@ class PSMT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learning):
             found = self._with_quantiles(1 if single else check_count("horizon", horizon), quantiles)
             index = form and form.after(found.shape[1])
         own = getattr(self, "_sklearn_output_config", {}).get("transform")
-        library = check_choice("transform", own or get_config()["transform_output"], ("default", "pandas", "polars"))
+        library = choice("default", "pandas", "polars")("transform", own or get_config()["transform_output"])
         if library == "default":
             library = form.library if form is not None and own is None else ""
         if not library:

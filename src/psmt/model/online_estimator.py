@@ -25,7 +25,7 @@ _USER = "_used_by"  # name of the attribute that marks a model while a thread is
 
 
 def by_one_thread(method: Method) -> Method:
-    """Make a method raise `SharedModelError` if another thread is inside a method with this decorator, of one model."""
+    """Make a method raise `SharedModelError` while another thread is inside a decorated method of the same model."""
 
     @wraps(method)
     def guarded(model: Forecaster, /, *args: Any, **kwargs: Any) -> Any:

@@ -52,20 +52,6 @@ def check_real(name: str, value: object, *, minimum: float = 0.0, open_bound: bo
     return number
 
 
-def check_choice(name: str, value: object, choices: tuple[str, ...]) -> str:
-    """Return `value`. Raise an error unless it is one of `choices`.
-
-    >>> check_choice("solver", "Closed", ("closed", "sgd"))
-    Traceback (most recent call last):
-    ...
-    ValueError: solver='Closed' is unknown; use one of 'closed', 'sgd'; did you mean 'closed'?
-    """
-    if value not in choices:
-        known = ", ".join(map(repr, choices))
-        raise ValueError(f"{name}={value!r} is unknown; use one of {known}{near_miss(value, choices)}")
-    return str(value)
-
-
 def near_miss(value: object, choices: Collection[str]) -> str:
     """Return the end of an error message that suggests the most similar choice, or '' if none is similar.
 
@@ -87,14 +73,23 @@ def real(minimum: float = 0.0, *, open_bound: bool = False) -> Constraint:
 
 
 class choice:
-    """Constraint that a value is one of the given words, which the command line lists in its help."""
+    """Constraint that a value is one of the given words, which the command line lists in its help.
+
+    >>> choice("closed", "sgd")("solver", "Closed")
+    Traceback (most recent call last):
+    ...
+    ValueError: solver='Closed' is unknown; use one of 'closed', 'sgd'; did you mean 'closed'?
+    """
 
     def __init__(self, *choices: str) -> None:
         self.choices = choices
 
-    def __call__(self, name: str, value: object) -> None:
-        """Raise an error unless the value is one of the words."""
-        check_choice(name, value, self.choices)
+    def __call__(self, name: str, value: object) -> str:
+        """Return `value`. Raise an error unless it is one of the words."""
+        if value not in self.choices:
+            known = ", ".join(map(repr, self.choices))
+            raise ValueError(f"{name}={value!r} is unknown; use one of {known}{near_miss(value, self.choices)}")
+        return str(value)
 
 
 def text(name: str, value: object) -> None:

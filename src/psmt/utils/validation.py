@@ -92,7 +92,8 @@ def as_array(values: object, *, name: str) -> NDArray[Any]:
     ...
     ValueError: X is a list that no array can be made of: its rows differ in length, or hold something else than numbers
     """
-    refuse_sparse(values, name=name)
+    if issparse(values):
+        raise TypeError(f"{name} is sparse, which is not supported: frames are dense; give {name}.toarray()")
     if isinstance(values, np.ma.MaskedArray) and values.dtype.names is None and np.ma.is_masked(values):
         raise ValueError(f"{name} has masked values, and no model handles gaps; fill them, as by {name}.filled(0)")
     try:
@@ -161,12 +162,6 @@ def check_numbers(values: NDArray[np.float64], *, name: str) -> None:
     if not length <= LARGEST:  # also true for NaN; no number is larger than the root of the sum of squares
         assert_all_finite(values, input_name=name)
         check_size(values, name=name)
-
-
-def refuse_sparse(values: object, *, name: str) -> None:
-    """Raise an error if the values are a sparse matrix. Frames must be dense; only their codes may be sparse."""
-    if issparse(values):
-        raise TypeError(f"{name} is sparse, which is not supported: frames are dense; give {name}.toarray()")
 
 
 def _column(i: int, names: Any) -> str:

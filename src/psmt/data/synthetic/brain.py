@@ -222,7 +222,7 @@ class BoldSimulation:
         return np.asarray(np.sqrt(COLOURED) * coloured + np.sqrt(1 - COLOURED) * rng.standard_normal(shape))
 
     def _autocorrelated(self, white: Array, seconds: float) -> Array:
-        """Return white noise (time, n) as an autoregressive process of unit variance with this time constant."""
+        """Return white noise (time, n), filtered to an autoregression of unit variance with this time constant."""
         from scipy.signal import lfilter
 
         kept = float(np.exp(-self.tr / seconds))
