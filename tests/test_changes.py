@@ -213,5 +213,5 @@ def test_norms_are_those_of_the_window_also_where_a_series_is_shorter():
     other = FrameWatch(np.ones((4, 3)), window=6)
     other.set_state(watch.get_state())
     assert other.peak_norm == watch.peak_norm
-    with pytest.raises(ValueError, match="7 norms, but a window of 6"):
+    with pytest.raises(ValueError, match="7 norms, more than 6"):
         other.set_state(watch.get_state() | {"norms": np.ones(7)})

@@ -7,6 +7,7 @@ from PIL import Image
 import psmt
 from psmt import datasets
 from psmt.data import GlideFilm, open_frames, open_series, open_source
+from psmt.data.readers.video import VideoFilm
 from psmt.errors import FrameSourceError
 
 FRAMES = np.random.default_rng(0).integers(0, 255, (7, 8, 10), dtype=np.uint8)
@@ -55,9 +56,10 @@ def test_films_have_a_length_and_frames(tmp_path, make):
 
 
 def test_films_that_are_read_in_order_say_so(tmp_path):
-    np.savez_compressed(tmp_path / "frames.npz", frames=FRAMES)
-    film = open_frames(tmp_path / "frames.npz")
-    assert len(film) == 7 and bool(film)
+    film = VideoFilm(path=tmp_path / "film.mp4", name="film.mp4", shape=(4, 4), n_frames=7)
+    assert bool(film)
+    with pytest.raises(TypeError, match=r"known only after reading \(its file declares 7\)"):
+        len(film)
     with pytest.raises(FrameSourceError, match=r"only in order; .* .* head\(stop\)"):
         film[2]
 
@@ -87,7 +89,7 @@ def test_the_simulator_comes_with_its_states():
     named = datasets.load("builtin:bold?frames=200&regions=20&states=3", stop=150)
     np.testing.assert_array_equal(named.X, datasets.load_bold(200, n_regions=20, n_states=3).X[:150])
     assert len(named.truth) == 150
-    with pytest.raises(FrameSourceError, match="600 volumes, too few for stop=700"):
+    with pytest.raises(FrameSourceError, match="600 frames, too few for stop=700"):
         datasets.load("builtin:bold", stop=700)
 
 

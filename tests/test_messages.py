@@ -7,10 +7,11 @@ import pandas as pd
 import pytest
 
 import psmt
-from psmt import PSMT, read_patches
+from psmt import PSMT, SparseCoder, read_patches
 from psmt.errors import SeriesWarning
+from psmt.numerics.arrays import lowest_eigenpairs
 from psmt.series import join_series
-from psmt.utils.validation import warn_of_mistakes
+from psmt.utils.validation import check_time_index, warn_of_mistakes
 from psmt.video.prior import Prior
 
 ROWS = np.cumsum(np.random.default_rng(0).standard_normal((600, 3)), axis=0)
@@ -29,7 +30,9 @@ def fit(X, **more):
 GAP = TABLE.copy()
 GAP.loc[7, "wind"] = np.nan
 DATED = TABLE.assign(when=pd.date_range("2026-01-01", periods=600))
-SHUFFLED = TABLE.set_index(pd.date_range("2026-01-01", periods=600)).iloc[[*range(5), 9, 7, *range(10, 60)]]
+DAILY = TABLE.set_index(pd.date_range("2026-01-01", periods=600))
+HOLES = DAILY.iloc[[*range(41), *range(51, 101), *range(105, 600)]]
+SHUFFLED = DAILY.iloc[[*range(5), 9, 7, *range(10, 60)]]
 OTHER = Prior(("nonsense",), np.ones((6, 1, 1), np.float32), np.ones((6, 1), np.float32))
 
 ERRORS = {
@@ -60,6 +63,11 @@ ERRORS = {
         "psmt learn",
         "default'",
     ),
+    "a coder's parameter": (lambda _: SparseCoder(n_atom=9), "'n_atom'", "did you mean 'n_atoms'?"),
+    "a path": (fit("film.mp4"), "psmt.datasets.load(path).X"),
+    "frames": (fit(np.zeros((30, 4, 5))), "(30, 4, 5)", "X.reshape(30, -1)", "FramePredictor"),
+    "one length": (fit(ROWS, lengths=600), "lengths=600 is not a sequence"),
+    "one quantile": (lambda m: m.predict_quantiles(0.5), "quantiles=0.5 is not a sequence"),
     "a percentage": (lambda m: m.predict(interval=90), "interval=90", "between 0 and 1", "0.9"),
     "no horizon": (lambda m: m.predict(0), "horizon=0", ">= 1"),
     "rows of one axis": (lambda m: m.predict([5, 6, 7]), "(3,)", "(time, features)"),
@@ -67,6 +75,8 @@ ERRORS = {
 WARNINGS = {
     "transposed": (fit(ROWS[:40].T.repeat(3, axis=0)), "9 rows and 40 columns", "give X.T"),
     "few rows": (fit(ROWS[:5]), "5 rows", "at least 20"),
+    "gaps in dates": (fit(HOLES), "2 gaps", "2026-02-10", "row 40", "2026-02-21", "lengths=[41, 50, 495]"),
+    "gaps in numbers": (fit(TABLE.drop(index=[7, 8])), "1 gap,", "from 6 in row 6 to 9", "lengths=[7, 591]"),
     "constant": (fit(TABLE.assign(rain=3.0)), "1 of 3 columns", "constant ('rain')", "drop"),
 }
 
@@ -127,6 +137,24 @@ def test_the_advice_works():
     X, lengths = join_series([ROWS, ROWS[:90]])
     assert PSMT.for_series(random_state=0).fit(X, lengths=lengths).predict().shape == (3,)
     PSMT.for_series(random_state=0).fit(SHUFFLED.sort_index())
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", SeriesWarning)
+        PSMT.for_series(random_state=0).fit(HOLES, lengths=[41, 50, 495])
+
+
+@pytest.mark.parametrize(
+    "index", [pd.bdate_range("2026-01-01", periods=600), pd.RangeIndex(0, 6000, 10), list("abc") * 200]
+)
+def test_an_index_without_gaps_gives_no_warning(index):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", SeriesWarning)
+        check_time_index(TABLE.set_index(pd.Index(index)), [600])
+
+
+def test_no_eigenpairs_are_no_error_of_lapack(capfd):
+    values, vectors = lowest_eigenpairs(np.eye(4), np.eye(4), 0)
+    assert values.shape == (0,) and vectors.shape == (4, 0)
+    assert capfd.readouterr().err == ""
 
 
 def test_the_package_lists_its_public_names():

@@ -42,6 +42,7 @@ ALLOWED = {
     "data/readers/video.py: av.open(medium.address)": "cameras and streams",
     "experiments/predict_video/recording.py: np.loadtxt(block)": "lines of text",
     "datasets.py: load(film)": "a built-in film",
+    "datasets.py: load(scan)": "a simulated scan",
     "data/readers/scans.py: np.genfromtxt(found['framewise_displacement'].astype(str))": "strings of a column",
 }
 """Calls that open no file that a user names, each with what it opens."""

@@ -1,7 +1,7 @@
 """Surprise of a frame, and detection of cuts, which are sharp changes of films and series.
 
-`CutDetector` compares the errors of expecting a frame with their usual size, whatever the expectation is.
-`FrameWatch` makes a cheap expectation of its own, for models whose prediction is expensive or was never computed.
+`CutDetector` receives the errors of any predictor, and compares each with the usual error. `FrameWatch` receives frames
+and predicts them itself by simple rules, for models whose own predictions are expensive.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from psmt.utils.jit import njit
 from psmt.utils.validation import LARGEST
 
 _MEMORY = 30.0  # frames after which old errors have faded to 1/e
-_LEAP = 2.0  # a cut differs from the frame before by this multiple of the usual difference ..
-_CAP = 3.0  # an error counts as at most this multiple of the usual one, so that one flash does not change that much
+_LEAP = 2.0  # a cut differs from the frame before it by at least this multiple of the usual difference
+_CAP = 3.0  # larger errors count as this multiple of the usual error, so that one flash hardly changes the usual error
 _FLOOR = 1e-4  # usual errors are at least this fraction of the contrast
-_FORGOTTEN = 0.1  # frames that the record counts for after a cut: the next errors decide what is usual
+_FORGOTTEN = 0.1  # weight of all earlier errors after a cut, in frames: the next errors decide what is usual
 
 _EXPLAINED = 0.25
 """A frame is a cut only if motion leaves more than this fraction of its difference from the frame before unexplained.
@@ -33,10 +33,10 @@ In the built-in film, a pan of up to 16 pixels per frame leaves 0.01 to 0.08 une
 def _detect(
     errors: Array, figures: Array, recent: Array, sharp: float, unlike: float, worst: float, fewest: int
 ) -> Mask:
-    """Return which of the frames (n,) are cuts, given their errors (n, 4) in the order of `CutDetector.observe`.
+    """Return a mask (n,) of the frames that are cuts, given errors (n, 4) in the order of `CutDetector.observe`.
 
-    The arrays `figures` and `recent` are the state of the detector and are changed in place. None of the first `fewest`
-    frames is a cut.
+    The arrays `figures` and `recent` are the state of the detector and are changed in place. The first `fewest` frames
+    are never cuts.
     """
     cuts = np.zeros(len(errors), dtype=np.bool_)
     fade = np.exp(-1.0 / _MEMORY)
@@ -83,24 +83,24 @@ def _detect(
 
 
 class CutDetector(AttributeState):
-    """Detects cuts as outliers among the errors of predicting and of copying, relative to exponentially weighted means.
+    """Detects cuts by the errors of predicting and of copying. A usual error is an exponentially weighted mean.
 
-    The attribute `surprise` is the error of the last prediction divided by its usual value, or 1 if this is unknown.
-    The attribute `cut` is whether the last frame was a sharp change.
+    The attribute `surprise` is the error of the last prediction divided by the usual error. It is 1 if the usual error
+    is not known yet. The attribute `cut` says whether the last frame was a sharp change.
 
     Parameters
     ----------
     sharp : float
-        A cut has an error of this multiple of the usual one.
+        The error of a cut is larger than this multiple of the usual error.
     unlike : float
         A cut differs from the frame before it by at least this fraction of the picture's variance. After a jolt, a
         stutter or one step of a fade, the difference is smaller.
     n_recent : int
-        Number of recent errors, excluding cuts, whose maximum the error of a cut must exceed by a factor. Needed for
-        frames of few features, whose errors vary so much that their mean is not representative.
+        Number of recent errors, excluding those of cuts. The error of a cut must exceed their maximum by a factor. This
+        serves frames of few features, whose errors vary so much that a mean says little.
     worst : float
-        The factor of `n_recent`, for a frame that has nothing in common with the frame before it. For other frames it
-        is divided by d squared, where d is the difference of the two frames as a fraction of the picture's variance.
+        This factor, for a frame that has nothing in common with the frame before it. For other frames it is divided by
+        d squared, where d is the difference of the two frames as a fraction of the picture's variance.
     fewest : int
         Number of errors that must be known before a cut can be detected.
     """
@@ -114,13 +114,13 @@ class CutDetector(AttributeState):
         self._options = sharp, unlike, worst, fewest
         self.recent = np.zeros(n_recent)
         self.state_arrays = ("recent",) if n_recent else ()
-        # Surprise and cut of the last frame, usual errors of predicting and of copying, the number of frames that these
-        # are known from, and cuts in a row.
+        # Surprise and cut of the last frame, usual errors of predicting and of copying, the number of frames from which
+        # these were computed, and the number of successive cuts.
         self.figures = np.array([1.0, 0.0, 0.0, 0.0, 0.0, 0.0])
 
     @property
     def surprise(self) -> float:
-        """Return the error of the last prediction, relative to the usual error."""
+        """Return the error of the last prediction divided by the usual error."""
         return float(self.figures[0])
 
     @property
@@ -136,14 +136,14 @@ class CutDetector(AttributeState):
         return {"figures": Field((6,), low=0.0, high=most)} | recent
 
     def observe(self, error: float, copy_error: float, contrast: float, unexplained: float = np.inf) -> None:
-        """Receive the mean squared errors of a prediction and of copying, and the variance over the picture.
+        """Receive the mean squared errors of predicting and of copying a frame, and the variance over its pixels.
 
-        `unexplained` is the error that remains when the last frame is moved to this one as well as possible.
+        `unexplained` is the error of the last frame after it was moved by the motion that fits this frame best.
         """
         self.observe_all(np.array([[error, copy_error, contrast, unexplained]]))
 
     def observe_all(self, errors: Array) -> Mask:
-        """Receive errors (n, 4) of n frames, in the order of `observe`. Return a mask (n,) of frames that are cuts."""
+        """Receive errors (n, 4) of n frames, in the order of `observe`. Return a mask (n,) of the cuts."""
         figures, recent = self.figures.copy(), self.recent.copy()
         cuts = _detect(errors, figures, recent, *self._options)
         self.figures, self.recent = figures, recent
@@ -153,14 +153,14 @@ class CutDetector(AttributeState):
 class FrameWatch(AttributeState):
     """Surprise and cuts of a series, without a model.
 
-    A frame (n_features,) is expected to equal the last one, or to lie on the straight line through the last two,
-    whichever is closer. So steady motion is not surprising, and neither is a film that stands still.
+    There are two predictions of a frame (n_features,): a copy of the last frame, and the straight line through the last
+    two frames. The error is that of the closer one. So neither steady motion nor a still picture is surprising.
 
-    The contrast of `CutDetector` is the variance over a frame's features, or the energy of the frame about the mean of
-    the latest frames, whichever is larger. The variance makes cuts rare where a static camera shows a scene that hardly
-    changes. The energy serves series of few features.
+    The contrast that `CutDetector` needs is the larger of two numbers: the variance over a frame's features, and the
+    energy of the frame about the mean of the latest frames. The variance makes cuts rare where a static camera shows a
+    scene that hardly changes. The energy serves series of few features.
 
-    All results are computed again from the latest frames whenever one arrives. So they are the same whether the frames
+    All results are computed again from the latest frames whenever one arrives. So they do not depend on whether frames
     came all at once or one by one.
 
     Parameters
@@ -168,28 +168,28 @@ class FrameWatch(AttributeState):
     past : (time, n_features) array
         Earlier frames. The last of them determine the usual errors.
     window : int
-        Number of latest frames that all results depend on, at most.
+        Largest number of latest frames on which results depend.
 
     Attributes
     ----------
     surprise, cut : float, bool
         Surprise of the last frame, and whether it was a cut; see `CutDetector`.
     scene_length : int
-        Frames since the last cut, including the cut itself; without a cut, the frames that are known.
+        Number of frames since the last cut, including the cut itself. Without a cut, the number of known frames.
     is_new : bool
-        Whether the last cut was less than 25 frames ago, about a second of film, and the window still holds enough
-        frames from before it (11) to recognise it.
+        Whether the last cut was less than 25 frames ago, which is about a second of film. It is False if the window has
+        lost the 11 frames before the cut that are needed to recognise it.
     """
 
-    _KEPT = 151  # number of latest frames that are kept. The usual errors and the time after a cut depend only on them.
-    _RECENT = 100  # number of latest errors, without those of cuts, that the error of a cut must exceed
+    _KEPT = 151  # number of latest frames that are kept. All results but `peak_norm` depend only on them.
+    _RECENT = 100  # value of `n_recent`
     _SHARP, _UNLIKE = 4.0, 0.3
-    """Values of `sharp` and `unlike` for patches. By the second value, two frames of equal energy are unlike if they
-    correlate by less than 0.85. A moving object leaves a patch within a few frames, and this is not a cut."""
+    """Values of `sharp` and `unlike` for patches. With the second, two frames of equal energy are unlike if their
+    correlation is below 0.85. An object that leaves the patch within a few frames is then not a cut."""
 
     _WORST, _SCATTER, _WORST_OF_FEW = 1.2, 1.5, 2.0
-    """For n features, the factor `worst` is the first number plus the second over sqrt(n), because a mean of n squares
-    has a relative deviation of 1 / sqrt(n). The third number is its upper bound."""
+    """For n features, `worst` is the first number plus the second divided by sqrt(n), at most the third. The relative
+    deviation of a mean of n squares is proportional to 1 / sqrt(n)."""
 
     _FEWEST = 10  # number of errors that must be known before a cut can be detected
     _NEW = 25
@@ -199,9 +199,9 @@ class FrameWatch(AttributeState):
     state_arrays = ("_frames", "_norms")
 
     def __init__(self, past: Array, window: int) -> None:
-        self._window = window
+        self._window, self._n_kept = window, min(self._KEPT, window)
         self._norms = np.linalg.norm(np.asarray(past[-window:]), axis=1)
-        self._begin(past[-min(self._KEPT, window) :])
+        self._begin(past[-self._n_kept :])
 
     def _begin(self, frames: Array) -> None:
         self._frames: list[Array] = []
@@ -233,16 +233,16 @@ class FrameWatch(AttributeState):
         self._look()
 
     def _add(self, frame: Array) -> None:
-        """Store a frame, its variance, and its errors as a copy of the last frame and as a continuation of the line."""
+        """Store a frame with its two errors, as a copy of the last frame and on the line, and with its variance."""
         before = self._frames[-2:]
         copied = _mean_square(frame - before[-1]) if before else 0.0
         continued = _mean_square(frame - 2.0 * before[-1] + before[-2]) if len(before) > 1 else copied
-        n_kept = min(self._KEPT, self._window)
-        self._frames = [*self._frames, frame][-n_kept:]
-        self._errors = np.vstack([self._errors, (copied, continued, _mean_square(frame - frame.mean()))])[-n_kept:]
+        errors = (copied, continued, _mean_square(frame - frame.mean()))
+        self._frames = [*self._frames, frame][-self._n_kept :]
+        self._errors = np.vstack([self._errors, errors])[-self._n_kept :]
 
     def _look(self) -> None:
-        """Detect the cuts among the stored frames."""
+        """Detect the cuts among the stored frames, and set the attributes of the class."""
         copied, continued, energies = self._errors.T
         errors = np.minimum(copied, continued)[1:]
         errors[:1] = copied[1:2]  # the frame before the first two is not known
@@ -282,10 +282,10 @@ class FrameWatch(AttributeState):
         """Continue from a state that `get_state` returned, or from the last frames and norms in a file of psmt 0.2."""
         if "last" in state:
             frames = np.array([*self._frames[:-2], *state["last"]])
-            state = {"frames": frames[-min(self._KEPT, self._window) :], "norms": state["norms"]}
-        for name, most in (("norms", self._window), ("frames", min(self._KEPT, self._window))):
+            state = {"frames": frames[-self._n_kept :], "norms": state["norms"]}
+        for name, most in (("norms", self._window), ("frames", self._n_kept)):
             if len(state[name]) > most:
-                raise ValueError(f"{len(state[name])} {name}, but a window of {self._window}")
+                raise ValueError(f"the state has {len(state[name])} {name}, more than {most} for window={self._window}")
         self._norms = np.array(state["norms"])
         self._begin(state["frames"])
 
@@ -296,12 +296,12 @@ def _mean_square(difference: Array) -> float:
 
 
 class SurpriseAlarm(AttributeState):
-    """Alarm with a stated rate of false alarms while a film continues as before.
+    """Alarm for large surprises, with a given rate of false alarms while a film continues as before.
 
-    The tail of the latest surprises is modelled as a power law, with Hill's estimate of its exponent. From this follows
-    the value that is exceeded at the stated rate, even if there are too few frames to observe it (Weissman, 1978). If
-    the tail is lighter, alarms are rarer than stated. A surprise above the threshold is stored as the threshold, so
-    that one extreme value does not raise the threshold for a thousand frames.
+    The tail of the latest surprises is modelled as a power law, with Hill's estimate of its exponent. The threshold is
+    the value that this law exceeds at the given rate, even if there are too few frames to observe it (Weissman, 1978).
+    If the tail is lighter than a power law, alarms are rarer. A surprise above the threshold is stored as the
+    threshold, so that one extreme value does not raise the threshold for a thousand frames.
 
     Parameters
     ----------
@@ -323,7 +323,7 @@ class SurpriseAlarm(AttributeState):
 
     @property
     def threshold(self) -> float:
-        """Return the surprise that is exceeded at the stated rate, or infinity if there are too few frames."""
+        """Return the surprise that is exceeded at the given rate, or infinity if there are too few frames."""
         n = len(self._logs)
         if n < self._FEWEST:
             return np.inf
@@ -333,7 +333,7 @@ class SurpriseAlarm(AttributeState):
         return float(np.exp(top[0] + hill * np.log(k / (n * self.rate))))
 
     def observe(self, surprise: float) -> bool:
-        """Return whether a surprise exceeds the threshold of earlier ones, and add it to them."""
+        """Return whether a surprise exceeds the threshold, which earlier surprises determine, and then store it."""
         threshold = self.threshold
         log = float(np.log(max(min(surprise, threshold), 1e-12)))
         self._logs = np.append(self._logs, log)[-self._KEPT :]

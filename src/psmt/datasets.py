@@ -1,18 +1,20 @@
-"""Example data with known truth, and a loader for your own.
+"""Example data whose true motion or states are known, and a loader for your own data.
 
-============  =============================================================  ========================
-`load_glide`  a camera gliding over fallen leaves: patches of natural looks  the camera's motion
-`load_bold`   a simulated scan of a resting brain, in scanner units          the state of each volume
-`load`        your own films, folders, arrays and tables                     none
-============  =============================================================  ========================
+============  ===================================================  ========================
+function      data                                                 known truth
+============  ===================================================  ========================
+`load_glide`  patches of a film: a camera glides over leaves       the motion of the camera
+`load_bold`   a simulated scan of a resting brain                  the state of each volume
+`load`        your own films, folders, arrays and tables           none
+============  ===================================================  ========================
 
-Each returns a `Dataset` whose ``X`` (time, features) is the input of a model. Nothing is downloaded.
+Each function returns a `Dataset` whose ``X`` (time, features) is the input of a model. Nothing is downloaded.
 
 **Your own data.** `load` takes the path of a film (mp4, mov, mkv, ..), of a folder of images or of a TIFF stack, and
 cuts standardised patches. It also takes a series: a ``.csv`` or ``.tsv`` table (one line per time point, one column per
 feature), a ``.mat`` file, a pandas data frame or an array ``(time, features)``. A series is not scaled, because
-`PSMT.for_series` does that. Join several subjects or sessions with `psmt.series.join_series`. Read other kinds of files
-into an array, or see "A source" in CONTRIBUTING.md.
+`PSMT.for_series` does that. `psmt.series.join_series` joins several subjects or sessions. Files of other kinds must be
+read into an array first, or see "A source" in CONTRIBUTING.md.
 
 >>> import numpy as np
 >>> data = load(np.random.default_rng(0).standard_normal((300, 31)))
@@ -27,8 +29,6 @@ from typing import Any
 
 from psmt.data import BoldSimulation, FrameSource, GlideFilm, SeriesSource, Spec, open_source
 from psmt.data.patches import read_values
-from psmt.data.synthetic.brain import BOLD
-from psmt.errors import FrameSourceError
 from psmt.types import Array
 
 __all__ = ["Dataset", "load", "load_bold", "load_glide"]
@@ -49,9 +49,9 @@ class Dataset:
     feature_names : tuple of str, or None
         Names of the features, if the source has them.
     truth : object
-        The truth: `GlideMotion` or states ``(time,)``. None if it is unknown.
+        The motion of the camera (`GlideMotion`) or the true states ``(time,)``. None if they are unknown.
     source : FrameSource or SeriesSource
-        The source. Most films can be indexed, as in ``data.source[7]``.
+        The opened source. Most films can be indexed, as in ``data.source[7]``.
     """
 
     name: str
@@ -73,7 +73,7 @@ def load(
     patch_size: int = 16,
     position: tuple[int, int] | None = None,
 ) -> Dataset:
-    """Load patches of a film, or a series. The module's docstring lists the kinds of data.
+    """Return the patches of a film, or a series, as a `Dataset`. The docstring of the module lists the kinds of data.
 
     `FrameSourceError` is raised if the source cannot be read or has fewer frames than ``stop``.
 
@@ -84,7 +84,7 @@ def load(
     stop : int, optional
         Read at most this many frames.
     frame_size, patch_size, position
-        Frame and patch to cut, as in `psmt.data.patches.PatchCutter`. Ignored for a series.
+        Size of the frame, and size and place of the patch, as in `psmt.data.patches.PatchCutter`. Ignored for a series.
 
     Examples
     --------
@@ -92,20 +92,14 @@ def load(
     >>> data.X.shape, data.picture_shape, data.truth.speed.shape
     ((30, 144), (12, 12), (30,))
     """
-    if isinstance(source, str) and BOLD.matches(source):
-        scans = BOLD.parse(source)
-        return _of_scan(scans, scans.n_frames if stop is None else stop)
     opened = open_source(source, stop=stop)
     X = read_values(opened, frame_size=frame_size, patch_size=patch_size, position=position, stop=stop)
-    pictures = isinstance(opened, FrameSource)
-    return Dataset(
-        name=opened.name,
-        X=X,
-        picture_shape=(patch_size, patch_size) if pictures else None,
-        feature_names=opened.feature_names if isinstance(opened, SeriesSource) else None,
-        truth=opened.motion() if isinstance(opened, GlideFilm) else None,
-        source=opened,
-    )
+    own: dict[str, Any] = {"picture_shape": (patch_size, patch_size), "feature_names": None, "truth": None}
+    if isinstance(opened, SeriesSource):
+        own = {"picture_shape": None, "feature_names": opened.feature_names, "truth": opened.truth}
+    elif isinstance(opened, GlideFilm):
+        own["truth"] = opened.motion()
+    return Dataset(name=opened.name, X=X, source=opened, **own)
 
 
 def load_glide(
@@ -118,7 +112,7 @@ def load_glide(
 ) -> Dataset:
     """Return patches ``(n_frames, patch_size**2)`` of the built-in film, and the motion of its camera.
 
-    The parameters are those of `psmt.data.GlideFilm`. Frames have the size of the patch, which is fast.
+    The parameters are those of `psmt.data.GlideFilm`. Frames are as small as the patch, to be computed fast.
 
     >>> data = load_glide(50, speed=0.5, patch_size=8)
     >>> data.X.shape, float(data.truth.speed.mean().round(2))
@@ -138,18 +132,5 @@ def load_bold(n_frames: int = 600, *, subject: int = 0, **simulation: Any) -> Da
     ((120, 20), (120,))
     """
     simulation.setdefault("n_subjects", subject + 1)
-    return _of_scan(BoldSimulation(n_frames=n_frames, **simulation), n_frames, subject)
-
-
-def _of_scan(scans: BoldSimulation, n_frames: int, subject: int = 0) -> Dataset:
-    if n_frames > scans.n_frames:
-        raise FrameSourceError(f"the scan has {scans.n_frames} volumes, too few for stop={n_frames}; simulate more")
-    scan = scans.subject(subject).head(n_frames)
-    return Dataset(
-        name=scan.name,
-        X=scan.values,
-        picture_shape=None,
-        feature_names=scan.feature_names,
-        truth=None if (states := scans.states(subject)) is None else states[:n_frames],
-        source=scan,
-    )
+    scan = BoldSimulation(n_frames=n_frames, **simulation).subject(subject)
+    return load(scan)

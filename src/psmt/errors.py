@@ -2,7 +2,7 @@
 
 
 class PSMTError(Exception):
-    """Base of all errors whose message is a single line for the user."""
+    """Base class of errors that users can resolve. The command line prints their message as one line."""
 
 
 class FrameSourceError(PSMTError, ValueError):
@@ -42,4 +42,4 @@ class NumericalWarning(RuntimeWarning):
 
 
 class SeriesWarning(UserWarning):
-    """A series can be learned from, but is probably not what was meant."""
+    """A model can learn from this series, but the input probably differs from what the user meant."""

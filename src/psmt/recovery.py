@@ -10,9 +10,9 @@ penalty ``lam / 2``. There are two departures from the paper, and each can be sw
   with little motion gave predictions of a hundred times the patch's variance. The model sets the bound to the largest
   activity that extrapolated codes of its window can have. Atoms have unit norm, so the norm of the decoded patch is
   also bounded.
-- Atoms with parallel columns in P are recovered together, in their proportion in P, which is the solution of least
-  norm. Such atoms occur in the window only in fixed proportion, for example in a single unusual frame. The paper's
-  problem does not determine which of them to use, so rounding would decide.
+- Atoms with parallel columns in P are recovered together, in the proportion of their norms, which is the solution of
+  least norm. Such atoms occur in the window only in a fixed proportion, for example in a single unusual frame. The
+  paper's problem does not determine which of them to use, so rounding would decide.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ from psmt.types import Array, Ints, Mask
 from psmt.utils.constraints import check_real
 
 ACTIVITY_FACTOR = 2.0
-"""Bound on the sum of a code, as a multiple of the largest sum in the window. The straight line through two codes of
-the window stays below this bound when it is continued by one step."""
+"""Bound on the sum of a predicted code, as a multiple of the largest sum in the window. If the straight line through
+two codes of the window is continued by one step, its sum is below this bound."""
 
 PARALLEL = 1e-6
-"""Squared distance below which unit columns count as parallel. In exact embeddings of a film it is below 1e-18 or above
-1e-4. Tracked embeddings have larger errors."""
+"""Squared distance below which unit columns count as parallel. In exact embeddings of a film, squared distances are
+below 1e-18 or above 1e-4. In tracked embeddings, those of parallel columns are larger."""
 
 _Work = Callable[..., tuple[Array, ...]]
 
@@ -60,7 +60,7 @@ class Recovery:
         The embedding matrix P, as an engine array. The column of an atom that did not vary in the window is zero.
         Points do not depend on such an atom, so it keeps its activity.
     lam : float or sequence of float
-        Sparsity (L1) penalty, >= 0. If it is a sequence, results have one row for each penalty.
+        Sparsity (L1) penalty, >= 0. With a sequence of penalties, results have one row for each.
     activity : float or () array, default infinite
         Bound on the sum of a code, > 0.
     merge_parallel : bool, default True
@@ -99,13 +99,13 @@ class Recovery:
     def change(self, shift: Array, current: Array | None = None) -> Array:
         """Return the signed change (n_features,) of the current code that moves its point by `shift` (n_components,).
 
-        It minimises ``||P d - shift||^2 + lam z'|d|``, which is step 7 for a change, as a lasso with columns of both
-        signs. The bound applies to the activity of the code and its change together.
+        The change d minimises ``||P d - shift||^2 + lam z'|d|``, which is step 7 for a change. It is solved as a lasso
+        with columns of both signs. The bound applies to the activity of the code plus that of the change.
         """
         return self._each(_recover_change, shift, current)
 
     def many(self, points: Array, currents: Array) -> Array:
-        """Recover codes (n, n_features) from points (n, n_components), given the current codes and a single penalty."""
+        """Return codes (n, n_features) recovered from points (n, n_components) and current codes, for one penalty."""
         return self._do(_recover, points, currents)
 
     def _each(self, work: _Work, point: Array, current: Array | None) -> Array:
@@ -140,7 +140,7 @@ class PosedColumns(NamedTuple):
 
 
 def pose_columns(embedding: Array, *, merge_parallel: bool = True) -> PosedColumns:
-    """Prepare the non-zero columns of P (n_components, n_features). With `merge_parallel`, parallel ones become one."""
+    """Return the prepared non-zero columns of P (n_components, n_features). `merge_parallel` merges parallel ones."""
     xp = array_namespace(embedding)
     unit, norms = unit_columns(contiguous(embedding.T))
     shown = norms > 0
@@ -153,9 +153,9 @@ def pose_columns(embedding: Array, *, merge_parallel: bool = True) -> PosedColum
 
 
 def pose_columns_masked(embedding: Array, *, merge_parallel: bool = True) -> PosedColumns:
-    """Prepare one column for each atom. Columns that are not needed are zero, and no solution uses them.
+    """Return prepared columns, one for each atom. Superfluous columns are zero, so no solution uses them.
 
-    All embedding matrices of one size then give arrays of one shape, as work that an engine has captured requires.
+    The shapes then depend only on the shape of the embedding matrix, as captured work requires.
     """
     xp = array_namespace(embedding)
     unit, norms = unit_columns(embedding.T)
@@ -173,9 +173,9 @@ def _posed(columns: Array, norms: Array, group: Ints) -> PosedColumns:
 
 
 def _parallel_groups(columns: Array, zero: Mask | None = None) -> Ints:
-    """Number the groups of parallel columns, and return the group (n,) of each unit column (n, n_components).
+    """Return the number (n,) of the group of parallel columns to which each unit column (n, n_components) belongs.
 
-    A zero column is alone in its group.
+    A column in the mask `zero` is alone in its group.
     """
     xp = array_namespace(columns)
     # When columns are sorted by their products with any vector, parallel columns are neighbours.
@@ -237,7 +237,7 @@ def _recover_change(
 
 @cache
 def _masked(work: _Work) -> _Work:
-    """Return a version of the function `work` that takes an embedding matrix instead of prepared columns."""
+    """Return a function that prepares the columns of an embedding matrix and then calls `work` with them."""
 
     def masked(embedding: Array, *given: Array, merge_parallel: bool, engine: Engine, tol: float) -> tuple[Array, ...]:
         posed = pose_columns_masked(embedding, merge_parallel=merge_parallel)
@@ -253,7 +253,7 @@ def _captured(engine: Engine, work: _Work) -> _Work:
 
 @lru_cache(maxsize=64)
 def _penalties(engine: Engine, *lam: float) -> Array:
-    """Return half of each penalty (n,) as an engine array, which is cached because transfers to the device are slow."""
+    """Return half of each penalty (n,) as an engine array. It is cached, because transfers to a device are slow."""
     return engine.array([0.5 * value for value in lam])
 
 
@@ -263,7 +263,7 @@ def _probe(xp: Namespace, size: int, device: str) -> Array:
 
 
 def activity_limit(factor: float | None, peak: Array | float) -> Array | float:
-    """Return the bound () on the sum of a code, `factor` times the window's largest sum (). None gives infinity."""
+    """Return `factor` times the largest size () in the window, as a bound () on predictions. None gives infinity."""
     return np.inf if factor is None else factor * peak
 
 
@@ -272,13 +272,16 @@ def recover_next(recover: Recovery, extrapolation: Extrapolation, previous: Arra
 
     With several penalties, the result has one row for each.
     """
-    engine, embedding = recover.engine, recover.embedding
-    before, now = embedding @ previous, embedding @ current
-    if extrapolation.adaptive:
-        # The extrapolation learned on the host, and needs only a few numbers per direction.
-        point = engine.array(extrapolation.advance(engine.numpy(before), engine.numpy(now)))
-    else:
-        point = extrapolation.advance(before, now)
+    now = recover.embedding @ current
+    point = advanced(extrapolation, recover.engine, recover.embedding @ previous, now)
     if extrapolation.predicts_change:
         return current + recover.change(point - now, current)
     return recover(point, current)
+
+
+def advanced(extrapolation: Extrapolation, engine: Engine, previous: Array, current: Array) -> Array:
+    """Return the point (n,) that an extrapolation predicts after the last two. All points are engine arrays."""
+    if not extrapolation.adaptive:
+        return extrapolation.advance(previous, current)
+    # The extrapolation learned on the host, and needs only a few numbers per direction.
+    return engine.array(extrapolation.advance(engine.numpy(previous), engine.numpy(current)))

@@ -1,9 +1,8 @@
 """Automatic choice of n_components and lam, by walk-forward error inside the past window.
 
-The last codes of the window are predicted one after the other, each from the codes before it, with each pair of
-values that could be chosen. The dictionary must not have been learned from these frames, because their codes would then
-be smoother than future codes. `PSMT.fit` ensures this, and lets the dictionary learn from these frames after the
-choice.
+The last codes of the window are predicted one after the other, each from the codes before it, with every candidate
+pair of values. The dictionary must not have been learned from the predicted frames, because their codes would then be
+smoother than future codes. `PSMT.fit` ensures this, and lets the dictionary learn from these frames after the choice.
 """
 
 from __future__ import annotations
@@ -28,20 +27,20 @@ LAMBDAS = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
 
 _TIE = 1e-9  # two choices whose errors differ by less than this fraction count as equally good
 _SCORED = 12
-"""Number of held-out codes that are predicted, each with an embedding of the codes before it, if time allows. At nine
-places of highway.mp4, predicting 32 codes gave no better choice for the following 192 frames."""
+"""Number of held-out codes that are predicted. At nine places of highway.mp4, predicting 32 codes gave no better choice
+for the following 192 frames."""
 
 _SERVED = 4
-"""Number of predictions that share one embedding if the window is so long that only some of its codes are scored. The
-later ones then use an embedding that lacks a few of hundreds of codes."""
+"""Number of predictions that share one embedding if only some of the held-out codes are predicted. The embedding then
+lacks a few of the hundreds of codes before the later predictions."""
 
 POINTS = (8, 16, 32)
-"""Values of n_components that 'auto' chooses from, for an extrapolation that chooses its parameters on folds."""
+"""Values of n_components that 'auto' chooses from if the extrapolation chooses its parameters on folds."""
 
 
 @dataclass(frozen=True)
 class Choice:
-    """The best values of (n_components, lam), and the errors of all values that were tried."""
+    """The chosen values of n_components and lam, and the errors of all values that were tried."""
 
     n_components: int | None
     lam: float
@@ -73,7 +72,7 @@ def _check_score(name: str, value: object) -> None:
 
 
 def held_out(window: int) -> int:
-    """Return how many codes at the end of a window are held out, and predicted to choose the parameters."""
+    """Return the number of codes at the end of a window that are held out for the choice of parameters."""
     return max(window // 8, 1)
 
 
@@ -98,9 +97,9 @@ def walk_forward(
 ) -> Choice:
     """Return the best (n_components, lam) for the window's codes (time, n_atoms). Only parameters that are 'auto' vary.
 
-    `extrapolation` learns at the same time, from steps that the embedding was not fitted to. `begins` (time,) marks the
-    first code of each series. The first two codes of a series are not predicted. Further options are those of
-    `embed_window`.
+    An adaptive `extrapolation` learns at the same time, from steps that the embedding was not fitted to. `begins`
+    (time,) marks the first code of each series, and the first two codes of a series are not predicted.
+    `embedding_options` are those of `embed_window`.
     """
     first = np.zeros(len(codes), dtype=bool) if begins is None else begins
     start = len(codes) - held_out(len(codes))
@@ -157,11 +156,11 @@ def choose_by_folds(
     progress: Progress = silent,
     **embedding_options: Any,
 ) -> Choice:
-    """Return the best (n_components, lam) for an extrapolation with folds, after it has chosen its parameters.
+    """Return the best (n_components, lam) for an extrapolation with folds, which first chooses its own parameters.
 
     The folds lie at the end of the window of frames (time, n_features) and codes (time, n_atoms). Each fold has an
-    embedding of the codes before it. lam is chosen so that codes are recovered best from their true points. Further
-    options are those of `embed_window`.
+    embedding that was learned from the codes before it. lam is the value with which codes are recovered best from their
+    true points. `embedding_options` are those of `embed_window`.
     """
     engine, n_folds = engine_for(device), extrapolation.n_folds
     own, length = engine.array(codes), held_out(len(codes))

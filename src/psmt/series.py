@@ -1,8 +1,7 @@
 """Several series in one array, the first frame of each, and the standardisation of a series by its past.
 
-Subjects or sessions are stacked in time, as in hmmlearn: `X` (time, n_features) and the `lengths` of the parts. Models
-learn from all series, but not from the steps that lead from the end of one series to the beginning of the next. Such a
-boundary is called a seam.
+Subjects or sessions are stacked in time, as in hmmlearn: `X` (time, n_features) with the `lengths` of the series. The
+boundary between two series is called a seam. Models do not learn from the step across a seam.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from psmt.types import Array, Mask
-from psmt.utils.constraints import check_count
+from psmt.utils.constraints import count, each
 from psmt.utils.validation import check_series
 
 CONSTANT = 1e-10
@@ -23,7 +22,7 @@ CONSTANT = 1e-10
 
 
 def join_series(series: Iterable[ArrayLike]) -> tuple[Array, list[int]]:
-    """Stack series (time, n_features) in time. Return the array and the length of each, as `PSMT.fit` takes them.
+    """Return series (time, n_features) stacked in time, and a list of their lengths, as `PSMT.fit` takes them.
 
     >>> X, lengths = join_series([np.zeros((5, 2)), np.ones((3, 2))])
     >>> X.shape, lengths
@@ -45,15 +44,15 @@ def join_series(series: Iterable[ArrayLike]) -> tuple[Array, list[int]]:
 
 
 def check_lengths(lengths: Sequence[int] | None, n_frames: int) -> list[int]:
-    """Check that the lengths of the series add up to the number of frames, and return them. None means one series."""
+    """Return the lengths of the series. Raise an error unless they add up to `n_frames`. None means one series."""
     if lengths is None:
         return [n_frames]
-    checked = [check_count("each of lengths", length, minimum=3) for length in lengths]
-    if sum(checked) != n_frames:
+    each(count(3))("lengths", lengths)
+    if sum(lengths) != n_frames:
         raise ValueError(
-            f"lengths add up to {sum(checked)}, but X has {n_frames} frames; give the number of frames of each series"
+            f"lengths add up to {sum(lengths)}, but X has {n_frames} frames; give the number of frames of each series"
         )
-    return checked
+    return list(map(int, lengths))
 
 
 def first_frames(lengths: Sequence[int]) -> Mask:
@@ -69,7 +68,7 @@ def first_frames(lengths: Sequence[int]) -> Mask:
 
 @dataclass(frozen=True, eq=False)
 class Scaling:
-    """Mean and scale of each feature in a series' past, for standardisation and its inverse.
+    """Mean and scale of each feature in the past of a series, for standardisation and its inverse.
 
     >>> scaling = Scaling.of(np.array([[9500.0, 1.0], [9570.0, 1.0]]))
     >>> scaling.standardise(np.array([9535.0, 1.0])), scaling.restore(np.zeros(2))
@@ -79,9 +78,9 @@ class Scaling:
     mean: Array
     """Mean of each feature (n_features,)."""
     scale: Array
-    """Standard deviation of each feature (n_features,), or 1 for constant features, whose mean is then predicted."""
+    """Standard deviation of each feature (n_features,). It is 1 for a constant feature."""
     rest: Array | float = 0.0
-    """Rounding error of `mean` (n_features,), which is subtracted as well. It matters if features are far from zero."""
+    """Mean of the deviations from `mean` (n_features,), which is a rounding error. It is subtracted as well."""
 
     @classmethod
     def of(cls, past: Array) -> Self:

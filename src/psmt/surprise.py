@@ -33,9 +33,9 @@ N_RECORD = 30
 
 
 class StepClock:
-    """Measures the film time between two frames that the model receives, and detects uneven steps.
+    """Measures the time between successive frames that a model receives, and detects uneven steps.
 
-    Where frames were dropped or the film jumped, the model sees a change that is not in the film.
+    Where frames were dropped, or the film jumped, the change between two frames is larger than in the film.
     """
 
     _QUIET = 5  # frames after an uneven step that are not events either
@@ -49,11 +49,11 @@ class StepClock:
 
     @property
     def seconds(self) -> float | None:
-        """The usual time between frames: the median of the last steps, or None before the third frame."""
+        """Return the usual time between frames, which is the median of the last steps. None before the third frame."""
         return float(np.median(self._steps)) if len(self._steps) > 1 else None
 
     def is_even(self, position: float) -> bool:
-        """Receive the time of the next frame. Return whether this step and the steps just before it were even."""
+        """Receive the time of the next frame in seconds. Return whether this step and the last few steps were even."""
         step, usual = 0.0 if self._last is None else position - self._last, self.seconds
         self._last = position
         if 0 < step < self._LONGEST:
@@ -64,14 +64,14 @@ class StepClock:
 
 
 class SurpriseEvent(NamedTuple):
-    """A frame that was not expected, with the pictures that show why. Pictures have the shape of the frames."""
+    """A frame that was not expected, the frame before it, and the prediction. All have the shape of the frames."""
 
     frame: int
     """Number of the frame, counted from 0."""
     time: float
     """Time of the frame in seconds."""
     kind: Kind
-    """'cut' (a new scene), 'flash' (the picture from before the last cut is back) or 'surprise' (anything else)."""
+    """'cut' (a new scene), 'flash' (the picture returned to that before the last cut) or 'surprise' (anything else)."""
     surprise: float
     """Error of the prediction, relative to the usual error."""
     before: Levels
@@ -89,7 +89,8 @@ class SurpriseDetector:
     Parameters
     ----------
     alarms_per_hour : float, default 1
-        Expected number of false alarms per hour while the film goes on as before. More alarms find smaller events.
+        Expected number of false alarms per hour while the film continues as before. A larger number detects smaller
+        events.
     fps : float, default 25
         Frames per second.
     device : str, default 'cpu'
@@ -121,8 +122,8 @@ class SurpriseDetector:
     def update(self, frame: ArrayLike, time: float | None = None) -> SurpriseEvent | None:
         """Receive the next frame (height, width). Return an event if the frame was not expected, otherwise None.
 
-        If frames may be missing, as from a camera, give the `time` of each frame in seconds. A change that is only due
-        to missing frames is not reported then. Without it, frames are taken to come at `fps`.
+        If frames may be missing, as from a camera, give the `time` of each frame in seconds. Changes where frames are
+        missing are then not reported. Without `time`, frames are assumed to come at `fps`.
         """
         received = check_next_frame(frame, self._first[-1].shape if self._first else np.shape(frame)).copy()
         number, self._n_frames = self._n_frames, self._n_frames + 1

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 Array: TypeAlias = NDArray[np.float64]
-"""Array of float64. Functions that take the array namespace from their input also accept engine arrays, which come from
-another library with the same operations and have the same type here."""
+"""Array of float64. Functions that take the array namespace from their input also accept engine arrays. These come from
+another library, such as torch, and have this type too."""
 
 Levels: TypeAlias = NDArray[np.float32]
 """Array of grey levels of frames in float32, where 1 is white."""
@@ -35,7 +35,7 @@ def silent(stage: str, done: int, total: int) -> None:
 
 
 class Predictor(Protocol):
-    """A method that can be evaluated. Its frames are patches (n_features,) or whole frames (height, width)."""
+    """A predictor that can be evaluated. Its frames are patches (n_features,) or whole frames (height, width)."""
 
     def fit(self, X: ArrayLike, /) -> Self:
         """Learn from the past frames (time, ..)."""
@@ -44,4 +44,4 @@ class Predictor(Protocol):
         """Receive the next frame."""
 
     def predict(self, horizon: int | None = None) -> NDArray[Any]:
-        """Return the next frame, or `horizon` next frames (horizon, ..), each predicted from those before it."""
+        """Return the next frame, or the next `horizon` frames (horizon, ..), each from the predictions before it."""

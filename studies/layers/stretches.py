@@ -174,7 +174,7 @@ def stretches(film: str, *, explored: bool = False) -> Iterator[Stretch]:
 
 def _read(film: str) -> Levels:
     """The middle (time, SIDE, SIDE) of a film whose frames are reduced to at most 200 x 200."""
-    opened: FrameSource = SHAPES.open(film, None) if SHAPES.matches(film) else open_frames(film)
+    opened: FrameSource = SHAPES.parse(film) if SHAPES.matches(film) else open_frames(film)
     frames = []
     for frame in opened:
         size = min(200, *np.shape(frame)[:2])

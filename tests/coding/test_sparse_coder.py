@@ -319,7 +319,7 @@ def test_bad_samples_are_refused(X, message):
 
 
 def test_codes_of_the_wrong_width_are_refused(coder):
-    with pytest.raises(ValueError, match="codes have 5 columns, but the dictionary has 48 atoms"):
+    with pytest.raises(ValueError, match="codes have 5 columns, but there are 48 atoms"):
         coder.inverse_transform(np.ones((2, 5)))
 
 

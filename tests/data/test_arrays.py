@@ -125,15 +125,13 @@ def test_cut_files_are_refused(tmp_path, moving):
         list(open_frames(tmp_path / "cut.npz"))
 
 
-def test_fortran_order_is_read_from_npy_and_refused_in_npz(tmp_path, moving):
-    array = np.asfortranarray(moving)
-    frames = np.array(list(open_frames(in_npy(array, tmp_path))))
-    assert np.array_equal(frames, np.array(list(open_frames(moving))))
-    with pytest.raises(FrameSourceError, match="Fortran order"):
-        open_frames(in_npz(array, tmp_path))
-
-
 @everywhere
+def test_fortran_order_is_read(tmp_path, put, moving):
+    frames = np.array(list(open_frames(put(np.asfortranarray(moving), tmp_path))))
+    assert np.array_equal(frames, np.array(list(open_frames(moving))))
+
+
+@pytest.mark.parametrize("put", [in_memory, in_npy])
 def test_memory_does_not_grow_with_the_film(tmp_path, put, peak):
     long = np.zeros((300, 100, 100), dtype=np.uint8)
     source = open_frames(put(long, tmp_path))

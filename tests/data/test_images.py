@@ -93,7 +93,7 @@ def test_a_folder_without_images_is_refused(tmp_path):
 
 def test_an_image_of_another_size_is_named(folder):
     Image.new("L", (10, 20)).save(folder / "img5.png")
-    with pytest.raises(FrameSourceError, match=r"img5\.png is 20 x 10 pixels but img0\.png is 48 x 64"):
+    with pytest.raises(FrameSourceError, match=r"img5\.png is 20 x 10 pixels, but the first is 48 x 64"):
         list(open_frames(folder))
 
 
@@ -169,7 +169,7 @@ def test_a_folder_with_a_stack_in_it_says_what_to_do(folder, moving):
 @pytest.mark.filterwarnings("ignore:Corrupt EXIF data")
 def test_pages_of_other_sizes_and_cut_stacks_are_named(tmp_path, moving):
     pages = [moving[0], moving[1], moving[2][:20]]
-    with pytest.raises(FrameSourceError, match=r"page 2 is 20 x 64 pixels but the first is 48 x 64"):
+    with pytest.raises(FrameSourceError, match=r"page 2 is 20 x 64 pixels, but the first is 48 x 64"):
         list(open_frames(stack(tmp_path / "odd.tif", pages)))
     whole = stack(tmp_path / "cut.tif", moving[:12]).read_bytes()
     (tmp_path / "cut.tif").write_bytes(whole[: len(whole) // 2])

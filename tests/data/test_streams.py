@@ -237,7 +237,7 @@ def test_generators_are_asked_for_no_frame_too_many():
 @pytest.mark.parametrize(
     ("second", "message"),
     [
-        (np.zeros((4, 5)), r"stream: frame 1 has shape \(4, 5\) but the first frame has \(4, 4\)"),
+        (np.zeros((4, 5)), "stream: frame 1 is 4 x 5 pixels, but the first is 4 x 4"),
         (np.zeros(4), r"stream: frame 1 has shape \(4,\); a frame is \(height, width\)"),
         (np.zeros((4, 4), dtype=int), "stream: frame 1 has dtype int64"),
         (np.full((4, 4), np.nan), "stream: frame 1 holds NaN"),

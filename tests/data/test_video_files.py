@@ -178,7 +178,7 @@ def test_a_change_of_size_names_frame_and_sizes(tmp_path, moving):
     with path.open("wb") as file:
         for frame in [*moving[:5], moving[5, :32, :32]]:
             Image.fromarray(frame).save(file, format="jpeg")
-    with pytest.raises(FrameSourceError, match="frame 5 is 32 x 32 pixels but those before it are 48 x 64"):
+    with pytest.raises(FrameSourceError, match="frame 5 is 32 x 32 pixels, but the first is 48 x 64"):
         list(open_frames(path))
     assert len(list(open_frames(path, stop=5))) == 5
 

@@ -284,7 +284,7 @@ def test_a_table_of_mixed_columns_is_a_series_if_its_values_are_numbers(film):
     mixed = film[:150].astype(object)
     assert small().fit(mixed).predict().tobytes() == small().fit(film[:150]).predict().tobytes()
     mixed[3, 2] = "rain"
-    with pytest.raises(ValueError, match=r"X has a value that is not a number .*rain"):
+    with pytest.raises(ValueError, match=r"X has a value that is not a number: .*rain"):
         small().fit(mixed)
 
 

@@ -112,7 +112,7 @@ def test_a_quantile_beyond_the_errors_grows_with_its_level():
 def test_a_coverage_is_a_fraction(model, interval):
     with pytest.raises(ValueError, match=r"interval=.* use a number between 0 and 1, such as 0\.9"):
         model[0].predict(interval=interval)
-    with pytest.raises(ValueError, match=r"quantile 1\.5 is out of range"):
+    with pytest.raises(ValueError, match=r"quantiles=1\.5 is out of range"):
         model[0].predict_quantiles([1.5])
 
 

@@ -17,9 +17,9 @@ from psmt.utils.constraints import check_count
 class PSMTRegressor(MultiTargetRegressor):
     """Predict the next row of a stream from the rows before it.
 
-    A row is the target `y`, a mapping of names to numbers. The features `x` are ignored: give ``{}`` or whatever the
-    stream has. The first `warm_up` rows are kept, and the last of them is the prediction. Then the model is fitted to
-    them, and from then on it learns from each row. The memory does not grow after that.
+    A row is the target `y`, a mapping of names to numbers. The features `x` are ignored, and may be ``{}``. The first
+    `warm_up` rows are stored, and meanwhile the prediction is the last row. Then the model is fitted to the stored
+    rows. From then on it learns from each row, and its memory does not grow.
 
     Parameters
     ----------
@@ -66,11 +66,11 @@ class PSMTRegressor(MultiTargetRegressor):
             self._fitted, self._rows = model.fit(np.stack(self._rows)), []
 
     def predict_one(self, x: Mapping[Any, Any]) -> dict[Any, float]:
-        """Return the expected next row. It is empty before the first row, and the last row during the warm-up."""
+        """Return the predicted next row. It is empty before the first row, and equals the last row in the warm-up."""
         return self.forecast(1)[0]
 
     def forecast(self, horizon: int) -> list[dict[Any, float]]:
-        """Return the next `horizon` rows."""
+        """Return the predictions of the next `horizon` rows, as a list of mappings of names to numbers."""
         steps = check_count("horizon", horizon)
         rows = self._rows[-1:] * steps if self._fitted is None else self._fitted.predict(steps)
         return [dict(zip(self._names, row.tolist(), strict=True)) for row in rows] or [{}] * steps

@@ -16,9 +16,9 @@ from psmt.model import PSMT
 class PSMTForecaster(BaseForecaster):
     """Forecast a series of one or several columns, with quantiles and intervals, and learn from new rows.
 
-    `update` passes new rows to the model, which learns from them without being fitted again. With
-    ``update_params=False`` it also receives them, because it cannot predict from rows that it has not seen. Rows that
-    the model already has are skipped. Exogenous data are ignored, and there are no predictions of past rows.
+    `update` passes new rows to the model, which learns from them without being fitted again. It does so with
+    ``update_params=False`` too, because the model cannot predict from rows that it has not received. Rows that the
+    model already has are skipped. Exogenous data are ignored, and there are no predictions of past rows.
 
     Parameters
     ----------

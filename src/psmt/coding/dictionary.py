@@ -1,8 +1,8 @@
 """The dictionary: atoms prepared for coding, online learning, and the choice of ``alpha='auto'``.
 
-Learning minimises the surrogate objective of Mairal et al. (2010). It needs only two statistics of all batches so far,
-``sum a a'`` and ``sum a x'`` over codes a and samples x. Old batches, which were coded with an older dictionary, are
-discounted.
+Learning minimises the surrogate objective of Mairal et al. (2010). It needs only two sums over the codes a and samples
+x of all batches so far, ``sum a a'`` and ``sum a x'``. Old batches are discounted, because they were coded with an
+older dictionary.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from psmt.utils.threads import one_blas_thread
 from psmt.utils.validation import LARGEST, check_numbers
 
 BATCH = 1 << 14
-"""Number of samples that are coded at a time, with dense codes. It is a multiple of the chunk size of every engine.
-Each chunk is coded independently, so codes do not depend on the batches."""
+"""Number of samples that are coded at a time. Engines code chunks independently, and this number is a multiple of the
+chunk size of every engine, so codes do not depend on the batches."""
 
 FADING = 2.0  # exponent of the discount (1 - 1/batch)^fading, because early batches were coded with a poor dictionary
-MEMORY = 8  # samples per atom that are remembered: more make learning slower, fewer make the atoms noisy
+MEMORY = 8  # samples per atom that are not yet discounted much. More make learning slower, fewer make atoms noisy.
 PATIENCE = 4  # an atom is dead if no code used it for this many samples per atom
 
 WANTED = 10.0  # wanted mean number of atoms per code; standardised 16 x 16 patches use 5 to 20 at the paper's alpha = 1
@@ -36,7 +36,7 @@ _STEPS = 12  # number of bisection steps for log alpha
 
 
 class Atoms:
-    """Atoms (n_atoms, n_features) of any norm, prepared for coding samples. All arrays are engine arrays."""
+    """Atoms (n_atoms, n_features) of any norm, prepared for coding samples. Methods take and return engine arrays."""
 
     def __init__(self, given: Array, engine: Engine) -> None:
         self.given = np.array(given, dtype=np.float64)
@@ -65,10 +65,9 @@ class Atoms:
         return solve(self._columns, samples, penalty, tol=float(tol), norms=self._norms, gram=self._gram)
 
     def code_batches(self, samples: Array, alpha: float, *, tol: float) -> Iterator[Array]:
-        """Yield codes (n, n_atoms) of samples (n_samples, n_features) on the host, `BATCH` samples at a time.
+        """Yield codes (n, n_atoms) of samples (n_samples, n_features), which are on the host, `BATCH` at a time.
 
-        A ValueError is raised if values are not finite. A GPU codes one batch while the next one is read and moved to
-        it.
+        A ValueError is raised if values are not finite. While a GPU codes one batch, the next one is read and moved.
         """
         codes = None
         for first in range(0, len(samples), BATCH):
@@ -86,7 +85,7 @@ class Atoms:
             yield codes
 
     def code_next(self, sample: Array, alpha: float, *, tol: float, last: Array) -> Array:
-        """Return the code (n_atoms,) of a sample (n_features,), starting from the last code (n_atoms,)."""
+        """Return the code (n_atoms,) of a sample (n_features,). The solver starts from the last code (n_atoms,)."""
         prepared = ResidentArrays((self._columns, self._gram, self._norms))
         return self._code_next(sample, last, prepared, engine=self._engine, alpha=alpha, tol=float(tol))[0]
 
@@ -107,7 +106,7 @@ def _atoms_on(device: str, given: Array) -> Atoms:
 
 
 def first_atoms(samples: Array, n_atoms: int, rng: np.random.RandomState) -> Array:
-    """Return unit-norm atoms (n_atoms, n_features) to start from: random samples, made distinct by added noise."""
+    """Return unit-norm atoms (n_atoms, n_features) to start from: random samples, made distinct by noise."""
     useful = np.flatnonzero(np.concatenate([np.linalg.norm(block, axis=1) > 0 for block in blocks(samples)]))
     atoms: Array = rng.standard_normal((n_atoms, samples.shape[1]))
     if len(useful):
@@ -117,7 +116,7 @@ def first_atoms(samples: Array, n_atoms: int, rng: np.random.RandomState) -> Arr
 
 
 class DictionaryStatistics:
-    """Discounted sums over all codes so far, and the steps that improve a dictionary by means of these sums."""
+    """Discounted sums over all codes so far, and the steps that use them to improve a dictionary."""
 
     def __init__(self, n_atoms: int, n_features: int, engine: Engine) -> None:
         self._engine = engine
@@ -143,11 +142,11 @@ class DictionaryStatistics:
         return other
 
     def improve(self, atoms: Array) -> None:
-        """Improve the unit-norm atoms that the last batch used by a sweep of block-coordinate descent, in place."""
+        """Improve, in place, the atoms that the last batch used, by a sweep of block-coordinate descent."""
         self._engine.sweep_atoms(atoms, self.code_code, self.code_sample, self.samples_since_use == 0)
 
     def replace_dead(self, atoms: Array, samples: Array, residuals: Array) -> int:
-        """Replace atoms that no code uses, in place, by samples with the largest residuals. Return how many."""
+        """Replace dead atoms in place by the samples with the largest residuals. Return the number of them."""
         xp = array_namespace(atoms)
         (dead,) = xp.nonzero(self.samples_since_use > PATIENCE * len(atoms))
         if not len(dead):
@@ -164,15 +163,15 @@ class DictionaryStatistics:
 
 
 def start_alpha(samples: Array) -> float:
-    """Return the paper's alpha, scaled to the norm of the samples (n, n_features). If they are all zero, return 1."""
+    """Return the paper's alpha, scaled to the norm of the samples (n, n_features), or 1 if all are zero."""
     return START * float(np.sqrt(np.mean(np.sum(samples**2, axis=1)))) or 1.0
 
 
 def alpha_for_sparsity(atoms_used: Callable[[float], float], samples: Array) -> float:
-    """Find by bisection the alpha at which codes of the samples (n, n_features) use `WANTED` atoms on average.
+    """Return the alpha at which codes of the samples (n, n_features) use `WANTED` atoms on average, by bisection.
 
     `atoms_used` maps an alpha to the mean number of atoms per code, which falls as alpha rises. If even a tiny alpha
-    gives too few atoms, return `start_alpha` of the samples.
+    gives too few atoms, the result is `start_alpha` of the samples.
     """
     start = start_alpha(samples)
     wanted = min(WANTED, max(SHARE * samples.shape[1], 1.0))

@@ -28,7 +28,7 @@ from psmt.engines import engine_for
 from psmt.engines.contract import Engine
 from psmt.numerics.arrays import unit_columns
 from psmt.types import Array, Ints, Progress, silent
-from psmt.utils.constraints import Declared, allowing, check_parameters, count, mapping, parameter, real, seed
+from psmt.utils.constraints import Declared, allowing, by_name, check_parameters, count, mapping, parameter, real, seed
 from psmt.utils.disk_series import DiskSeries
 from psmt.utils.threads import one_blas_thread
 from psmt.utils.transactions import all_or_nothing
@@ -38,6 +38,7 @@ _ROUGH_GAP = 1e-6  # duality gap of codes whose non-zero entries are only counte
 _CHOSEN_ON = 1024  # largest number of samples for alpha='auto': half to learn a dictionary, half to count atoms
 
 
+@by_name
 @dataclass(kw_only=True, eq=False, repr=False)
 class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Overcomplete dictionary with exact non-negative lasso codes (layer 1 of the paper).
@@ -50,9 +51,9 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     n_atoms : int, default 512
         Number of atoms, M in the paper.
     alpha : float or 'auto', default 1.0
-        Sparsity (L1) penalty, > 0. Standardised 16 x 16 patches have norm 16, and at 1.0 their codes use 5 to 20 atoms.
-        With 'auto', the penalty is chosen so that codes of held-out samples use 10 atoms on average, or a quarter of
-        the number of features if that is less. 'auto' therefore does not depend on units.
+        Sparsity (L1) penalty, > 0. Standardised 16 x 16 patches have norm 16, and with 1.0 their codes use 5 to 20
+        atoms. With 'auto', the penalty is chosen so that codes of held-out samples use 10 atoms on average, or a
+        quarter of the number of features if that is less. The choice does not depend on the units of the samples.
     max_epochs : int, default 5
         Largest number of passes of `fit` over the samples.
     tol : float, default 0.01
@@ -106,7 +107,7 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     def from_dictionary(cls, atoms: ArrayLike, **parameters: Any) -> Self:
         """Return a fitted coder with the given atoms (n_atoms, n_features) of any norm. Parameters are as in the class.
 
-        `transform` uses the atoms as they are, and `partial_fit` improves them.
+        `transform` uses the atoms as they are. `partial_fit` scales them to unit norm and improves them.
 
         >>> import numpy as np
         >>> coder = SparseCoder.from_dictionary(np.eye(3), alpha=0.5)
@@ -172,8 +173,8 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     def fit_further(self, X: ArrayLike) -> Self:
         """Return a copy of this coder that has also learned from further samples (n_samples, n_features).
 
-        The copy makes as many passes over the new samples as `fit` does. It keeps the atoms and their statistics, so
-        the earlier samples are not needed.
+        The copy makes as many passes over the new samples as `fit` made over its samples. It continues from the atoms
+        and their statistics, so the earlier samples are not needed.
         """
         check_is_fitted(self, "_statistics", msg="fit_further continues fit; given atoms are improved by partial_fit")
         samples = self._samples(X, reset=False)
@@ -192,8 +193,8 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     def transform(self, X: ArrayLike, *, sparse_output: bool = False) -> Array | csr_array:
         """Return non-negative codes (n_samples, n_atoms) of the samples (n_samples, n_features).
 
-        Samples in the order of a film are coded faster. With `sparse_output` the result is a CSR array with equal
-        values, which is built batch by batch, so that the codes are never all dense at once. ValueError is raised if
+        Samples in the order of a film are coded faster. If `sparse_output` is True, the result is a CSR array with the
+        same values. It is built batch by batch, so the whole dense array is never in memory. ValueError is raised if
         the samples have another number of features, or values that are not finite.
         """
         check_is_fitted(self)
@@ -210,7 +211,7 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     def transform_next(self, x: Array, code: Array) -> Array:
         """Return the code (n_atoms,) of a sample (n_features,), given the code of the sample before it.
 
-        The result equals that of `transform` and is found faster. If atoms are so similar that the code is not unique,
+        This is faster than `transform` and gives the same result. If atoms are so similar that the code is not unique,
         atoms of the given code are preferred. All arrays are engine arrays.
         """
         return self._atoms.code_next(x, self.alpha_, tol=self.gap_tol, last=code)
@@ -220,7 +221,7 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         return self._atoms.decode(codes)
 
     def to(self, device: str, dtype: str = "float64") -> Self:
-        """Return a copy of the fitted coder on another device. The parameters are those of the class."""
+        """Return a copy of the fitted coder on another device, with the given precision of the solver."""
         other: Self = clone(self).set_params(device=device, dtype=dtype)
         other.n_features_in_, other.objective_ = self.n_features_in_, list(self.objective_)
         other.dictionary_ = self.dictionary_
@@ -238,9 +239,8 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         given: Array = check_array(codes, accept_sparse="csr", dtype=np.float64)
         check_size(given, name="codes")
         if given.shape[1] != len(self.dictionary_):
-            raise ValueError(
-                f"codes have {given.shape[1]} columns, but the dictionary has {len(self.dictionary_)} atoms"
-            )
+            n_atoms = len(self.dictionary_)
+            raise ValueError(f"codes have {given.shape[1]} columns, but there are {n_atoms} atoms; give (n, {n_atoms})")
         return given @ self.dictionary_
 
     def __copy__(self) -> Self:
@@ -281,7 +281,7 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         check_parameters(self, self._parameter_constraints)
 
     def _choose_alpha(self, samples: Array) -> float:
-        """Return the penalty at which held-out samples use the wanted number of atoms."""
+        """Return the penalty at which the codes of held-out samples use the wanted number of atoms."""
         every = -(-len(samples) // _CHOSEN_ON)
         shown = samples[::every]
         if len(shown) < 4:
@@ -303,7 +303,7 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         self._statistics = DictionaryStatistics(len(self.dictionary_), self.n_features_in_, self._engine)
 
     def _samples(self, X: ArrayLike, *, reset: bool, finite: bool = True) -> Array:
-        """Return checked samples (n_samples, n_features). A `DiskSeries` is not read. `finite` checks values too."""
+        """Return checked samples (n_samples, n_features). If `finite`, values are checked, but not on disk."""
         if isinstance(X, DiskSeries):
             if reset:
                 self.n_features_in_ = X.shape[1]

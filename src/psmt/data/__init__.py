@@ -69,7 +69,7 @@ def _reader(spec: object) -> Reader | None:
         return lambda opened, stop: opened.head(stop)
     if isinstance(spec, str):
         if GLIDE.matches(spec):
-            return GLIDE.open
+            return lambda name, stop: GLIDE.parse(name).head(stop)
         if BOLD.matches(spec):
             # The simulation has several subjects; a command that takes one series gets the first.
             return lambda name, stop: BOLD.parse(name).subject(0).head(stop)

@@ -1,8 +1,8 @@
 """Base classes of frame sources, the names of built-in sources, and the conversion of pixels to grey levels.
 
-A `FrameSource` yields frames in order. A `Film` can be read again and has a checksum; a `FrameStream`, such as a
+A `FrameSource` yields frames in order. A `Film` can be read again and has a checksum. A `FrameStream`, such as a
 camera, can be read only once and has no checksum. ``psmt predict-video`` and ``psmt live`` take any `FrameSource`. The
-other commands resume after an interruption, so they need a `Film` or a `psmt.data.SeriesSource`.
+other commands need a `Film` or a `psmt.data.SeriesSource`, because they resume after an interruption.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from psmt.utils.files import reading, shown
 from psmt.utils.validation import check_finite
 
 Frame: TypeAlias = Levels
-"""One frame, ``(height, width)`` or in colour ``(height, width, 3)``, float32 with white at 1."""
+"""One frame: float32 ``(height, width)``, or ``(height, width, 3)`` in colour, with white at 1."""
 
 _BLOCK = 1 << 20
 
@@ -49,7 +49,7 @@ class FrameSource(ABC):
     shape : tuple of int
         Height and width of every frame.
     n_frames : int or None
-        Number of frames that the source declares; None if it is unknown before reading.
+        Number of frames that the source declares. None if it declares none.
     fps : float or None
         Frames per second, if known.
     stop : int or None
@@ -79,7 +79,7 @@ class FrameSource(ABC):
         return self._limited(colour=False)
 
     def iter_colour(self) -> Iterator[Frame]:
-        """Yield float32 ``(height, width, 3)``: red, green, blue. Grey sources repeat their one channel."""
+        """Yield colour frames, float32 ``(height, width, 3)``. A grey source yields three equal channels."""
         return self._limited(colour=True)
 
     def _limited(self, *, colour: bool) -> Iterator[Frame]:
@@ -90,7 +90,7 @@ class FrameSource(ABC):
 
 @dataclass(frozen=True, kw_only=True)
 class Film(FrameSource):
-    """Frames that can be read again. Each iteration starts at the first frame. A checksum identifies the content."""
+    """Frames that can be read again. Each iteration starts at the first frame, and a checksum identifies the film."""
 
     repeatable: ClassVar[bool] = True
 
@@ -129,7 +129,7 @@ class IndexedFilm(Film):
 
     @abstractmethod
     def _frame(self, index: int, *, colour: bool) -> Frame:
-        """Return the frame at an index >= 0: ``(height, width, 3)`` if ``colour``, otherwise ``(height, width)``."""
+        """Return the frame at ``index`` >= 0, ``(height, width, 3)`` if ``colour``, otherwise ``(height, width)``."""
 
     def _read(self, *, colour: bool) -> Generator[Frame, None, None]:
         for index in range(self.n_frames):
@@ -139,7 +139,7 @@ class IndexedFilm(Film):
         return self.n_frames
 
     def __getitem__(self, key: int) -> Frame:
-        """Return one grey frame."""
+        """Return the grey frame ``(height, width)`` at an index, which counts from the end if it is negative."""
         if isinstance(key, bool) or not isinstance(key, int | np.integer):
             raise TypeError(f"{self.name}[{key!r}]: index with an integer; for more frames, use head(stop) or a loop")
         if not -self.n_frames <= key < self.n_frames:
@@ -174,7 +174,7 @@ class FrameStream(FrameSource):
 
 @dataclass(frozen=True, kw_only=True)
 class BuiltinFilm(Film):
-    """A film whose frames are computed. They are squares, and subclasses have a field `size` for their side."""
+    """A film whose frames are computed. Frames are square, and a subclass has a field `size` for their side."""
 
     shape: tuple[int, int] = field(init=False)
     fps: float = field(default=25.0, init=False)
@@ -191,7 +191,10 @@ class BuiltinFilm(Film):
 
 
 class BuiltinName(Generic[Made]):
-    """Name of a built-in source. Its options are the fields of the dataclass `kind`, without the prefix ``n_``."""
+    """Parser of the name of a built-in source, such as ``builtin:glide?frames=50``.
+
+    The options of the name are the fields of the dataclass `kind`, without the prefix ``n_``.
+    """
 
     def __init__(self, name: str, kind: Callable[..., Made]) -> None:
         self.name, self._kind = name, kind
@@ -199,11 +202,11 @@ class BuiltinName(Generic[Made]):
         self._options = {field.name.removeprefix("n_"): field for field in fields_given}
 
     def matches(self, spec: object) -> bool:
-        """Return whether `spec` names a source of this kind."""
+        """Return whether `spec` is a name of this source, with or without options."""
         return isinstance(spec, str) and spec.partition("?")[0] == f"builtin:{self.name}"
 
     def parse(self, source: str) -> Made:
-        """Return the source that a name with options describes, such as ``builtin:glide?frames=50``."""
+        """Return the source that a name with options describes."""
         given: dict[str, Any] = {}
         label = shown(source)
         for key, text in parse_qsl(source.partition("?")[2], keep_blank_values=True):
@@ -221,13 +224,9 @@ class BuiltinName(Generic[Made]):
         except (TypeError, ValueError) as error:
             raise FrameSourceError(f"{label}: {shown(error)}") from None
 
-    def open(self, source: str, stop: int | None) -> Any:
-        """Return the first ``stop`` frames of a built-in film."""
-        return cast(Any, self.parse(source)).head(stop)
-
 
 def check_integers(source: object, **bounds: tuple[int, ...]) -> None:
-    """Raise an error unless the named fields are integers within their bounds, (lowest,) or (lowest, highest)."""
+    """Raise an error unless fields are integers in range. A bound is given by name: (lowest,) or (lowest, highest)."""
     for key, (low, *high) in bounds.items():
         check_count(key, getattr(source, key), minimum=low, maximum=high[0] if high else np.inf)
 
@@ -255,7 +254,7 @@ def smaller(first: int | None, second: int | None) -> int | None:
 
 
 def file_checksum(*paths: Path, names: bool = False) -> str:
-    """Return the sha256 of the bytes of the files, in order. With ``names``, it also covers their names."""
+    """Return the sha256 of the bytes of all files, in order. With ``names``, the hash includes the files' names."""
     digest = hashlib.sha256()
     for path in paths:
         with reading(path) as file:
@@ -280,11 +279,11 @@ REC601 = np.array([0.299, 0.587, 0.114], dtype=np.float32)
 """Weights of red, green and blue in Rec. 601 luma."""
 
 
-_WHITE = {"bool": 1.0, "uint8": 255.0, "uint16": 65535.0}  # value that stands for white, by the name of a dtype
+_WHITE = {"bool": 1.0, "uint8": 255.0, "uint16": 65535.0}  # value of white, by the name of a dtype
 
 
 def check_kind(dtype: np.dtype[Any], *, where: str) -> None:
-    """Raise `FrameSourceError` unless this dtype can hold grey levels."""
+    """Raise `FrameSourceError`, which names `where`, unless a dtype has a conventional value for white."""
     if not (dtype.name in _WHITE or dtype.kind == "f"):
         raise FrameSourceError(
             f"{where} has dtype {dtype}, which has no conventional value for white; "
@@ -293,7 +292,7 @@ def check_kind(dtype: np.dtype[Any], *, where: str) -> None:
 
 
 def scaled(pixels: NDArray[Any], *, where: str) -> Frame:
-    """Return pixels as float32 with white at 1. Integers are divided by their white level; floats are not scaled.
+    """Return pixels as float32 with white at 1. Integers are divided by their white level. Floats are not scaled.
 
     >>> scaled(np.array([0, 51, 255], dtype=np.uint8), where="a doctest")
     array([0. , 0.2, 1. ], dtype=float32)
@@ -312,10 +311,19 @@ def grey(pixels: Frame) -> Frame:
 
 
 def channels(pixels: Frame, *, colour: bool) -> Frame:
-    """Convert pixels of any kind to ``(height, width, 3)`` if ``colour`` is True, otherwise to ``(height, width)``.
+    """Return a frame as ``(height, width, 3)`` if ``colour`` is True, otherwise as ``(height, width)``.
 
     Grey pixels become three equal channels. Colours become their luma.
     """
     if not colour:
         return grey(pixels)
     return np.repeat(pixels[:, :, None], 3, axis=2) if pixels.ndim == 2 else pixels
+
+
+def check_shape(found: tuple[int, ...], wanted: tuple[int, int], index: int, *, where: str) -> None:
+    """Raise `FrameSourceError` unless a frame has the height and width of the first one. `where` names the frame."""
+    if found[:2] != wanted:
+        raise FrameSourceError(
+            f"{where} is {found[0]} x {found[1]} pixels, but the first is {wanted[0]} x {wanted[1]}; give frames of "
+            f"one size, or use stop={index} (--frames {index}) to end there"
+        )

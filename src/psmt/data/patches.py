@@ -1,4 +1,4 @@
-"""Make standardised patches from frames (crop, shrink, cut, standardise), and restore their grey levels."""
+"""Standardised patches of frames: crop, resize, cut, standardise, and restore grey levels."""
 
 from __future__ import annotations
 
@@ -24,7 +24,6 @@ from psmt.utils.validation import check_finite, real_array
 __all__ = [
     "PatchCutter",
     "Patches",
-    "destandardise",
     "read_patches",
     "read_surroundings",
     "read_values",
@@ -37,9 +36,9 @@ _PART = 1 << 12  # number of patches that are standardised at a time while patch
 
 @dataclass(frozen=True, kw_only=True)
 class PatchCutter:
-    """Cuts one patch out of each frame: crop the largest centred square, resize it, cut the patch.
+    """Cuts one patch out of each frame. It crops the largest centred square, resizes it, and cuts the patch.
 
-    Shrinking averages areas with exact fractional weights; enlarging interpolates linearly.
+    Shrinking averages areas with exact fractional weights. Enlarging interpolates linearly.
 
     Parameters
     ----------
@@ -78,7 +77,7 @@ class PatchCutter:
             self.corner(self.frame_size)
 
     def reduce(self, frame: ArrayLike) -> Array:
-        """Return the largest centred square of a frame, resized to ``(size, size)``."""
+        """Return the largest centred square of a frame, resized to ``(frame_size, frame_size)``."""
         square = _centred_square(frame)
         side = len(square)
         size = self.frame_size or side
@@ -88,15 +87,15 @@ class PatchCutter:
         return np.asarray((weights @ square.astype(np.float64)) @ weights.T)
 
     def cut(self, frame: ArrayLike) -> Array:
-        """Return the patch as a vector ``(patch_size**2,)``. Only the pixels that the patch needs are resized."""
+        """Return the patch of a frame as a vector ``(patch_size**2,)``. Only pixels that it needs are resized."""
         square = _centred_square(frame)
         return self._region(square, self.corner(self.frame_size or len(square)), (self.patch_size,) * 2).ravel()
 
     def surroundings(self, frame: ArrayLike, *, whole: bool = False) -> tuple[Array, tuple[int, int]]:
         """Return a square around the patch, and the row and column of the patch's top-left pixel in this square.
 
-        The square is three times as high and wide as the patch, without parts outside the resized frame. If `whole` is
-        True, it is the whole resized frame. Its pixels are resized like those of the patch.
+        The square is three times as high and wide as the patch, but ends at the edges of the resized frame. If `whole`
+        is True, it is the whole resized frame. Its pixels are resized like those of the patch.
 
         >>> around, (row, column) = PatchCutter(frame_size=4, patch_size=2).surroundings(np.arange(64.0).reshape(8, 8))
         >>> around.shape, around[row : row + 2, column : column + 2].ravel()
@@ -111,7 +110,7 @@ class PatchCutter:
         return self._region(square, (top, left), (height - top, width - left)), (row - top, column - left)
 
     def _region(self, square: NDArray[Any], corner: tuple[int, int], shape: tuple[int, int]) -> Array:
-        """Return a part of the resized square, with the shape (height, width)."""
+        """Return a part of the resized square, given its top-left corner and its shape (height, width)."""
         side = len(square)
         size = self.frame_size or side
         if size == side:
@@ -168,24 +167,24 @@ class Patches:
         return Patches(values=self.values[key], mean=self.mean[key], contrast=self.contrast[key])
 
     def to_grey(self, standardised: ArrayLike | None = None) -> Array:
-        """Return the grey levels ``(n, features)`` of these patches, or of `standardised` values in their place.
+        """Return grey levels ``(n, features)``: values times contrast plus mean, for each patch.
 
-        Predictions of the patches are an example of such values. They get the means and contrasts of these patches.
+        The values are those of the patches, or `standardised` ``(n, features)``, such as predictions of these patches.
         """
         values = self.values if standardised is None else np.asarray(standardised, dtype=np.float64)
         if values.shape != self.values.shape:
             raise ValueError(
-                f"standardised has shape {values.shape} but the patches have {self.values.shape}; "
-                "for other shapes use destandardise(values, mean, contrast)"
+                f"standardised has shape {values.shape} but the patches have {self.values.shape}; choose the patches "
+                "that the values belong to, as in patches[a:b].to_grey(values)"
             )
-        return destandardise(values, self.mean, self.contrast)
+        return np.asarray(values * self.contrast[:, None] + self.mean[:, None])
 
 
 def standardise(values: ArrayLike, *, flat: float = 1e-3) -> Patches:
-    """Scale each of the grey patches ``(n, features)`` to zero mean and unit variance.
+    """Scale each of the grey patches ``(n, features)`` to zero mean and unit variance, and return them as `Patches`.
 
-    The result holds the means and contrasts too, so that `Patches.to_grey` can restore grey levels. A patch whose
-    standard deviation is below ``flat`` holds little but noise. It becomes zeros with contrast 0.
+    The result also has the means and contrasts, so that `Patches.to_grey` can restore grey levels. A patch whose
+    standard deviation is below ``flat`` holds little but noise. Its values become zeros, and its contrast 0.
 
     >>> patches = standardise([[1.0, 3.0], [5.0, 5.0]])
     >>> patches.values
@@ -211,16 +210,6 @@ def standardise(values: ArrayLike, *, flat: float = 1e-3) -> Patches:
     return Patches(values=centred, mean=mean, contrast=contrast)
 
 
-def destandardise(values: ArrayLike, mean: ArrayLike, contrast: ArrayLike) -> Array:
-    """Return the grey levels ``(..., features)`` of standardised values, given their mean and contrast ``(...)``.
-
-    >>> destandardise([-1.0, 1.0], 0.5, 0.25)
-    array([0.25, 0.75])
-    """
-    scale = np.asarray(contrast, dtype=np.float64)[..., None]
-    return np.asarray(np.asarray(values, dtype=np.float64) * scale + np.asarray(mean, dtype=np.float64)[..., None])
-
-
 def read_patches(
     source: Spec,
     *,
@@ -234,7 +223,7 @@ def read_patches(
 ) -> Patches:
     """Return the standardised patches ``(n, patch_size**2)`` of the frames from ``start`` to ``stop - 1``.
 
-    Frames are not kept in memory. A source that cannot be read, or ends too early, raises `FrameSourceError`.
+    Frames are not kept in memory. `FrameSourceError` is raised if the source cannot be read or ends too early.
 
     Parameters
     ----------
@@ -247,7 +236,7 @@ def read_patches(
     flat : float
         See `standardise`.
     progress : callable, optional
-        Called as ``progress(done, total)`` after each frame; ``total`` is None if it is unknown.
+        Called as ``progress(done, total)`` after each frame. ``total`` is None if the number of frames is unknown.
 
     Examples
     --------
@@ -262,9 +251,9 @@ def read_patches(
 def read_surroundings(
     film: Film, cutter: PatchCutter, stretches: Sequence[slice], *, whole: bool = False
 ) -> list[tuple[Levels, list[int]]]:
-    """Return, for each stretch of a film, the patch's surroundings (n, height, width) and its corner in them.
+    """Return, for each stretch of a film, the patch's surroundings (n, height, width) and the patch's corner in them.
 
-    Frames that no stretch contains are not kept. See `PatchCutter.surroundings`.
+    The corner is a row and a column. Frames outside all stretches are not kept. See `PatchCutter.surroundings`.
 
     >>> film, cutter = open_frames("builtin:glide?frames=9"), PatchCutter(patch_size=8)
     >>> [(around.shape, corner) for around, corner in read_surroundings(film, cutter, [slice(0, 2), slice(5, 9)])]
@@ -293,9 +282,9 @@ def read_values(
 ) -> Array:
     """Return the input of a model, ``(time, features)``: standardised patches of frames, or the values of a series.
 
-    `source` is anything that `psmt.data.open_source` takes. `store` is the path of a file for patches that exceed
-    32 MiB. They are written to this file and returned as a `DiskSeries`, which maps the file instead of holding the
-    patches in memory. The file is deleted when no array uses it any more. `read_patches` explains the other parameters.
+    `source` is anything that `psmt.data.open_source` takes. `store` is the path of a file, which is used if the patches
+    exceed 32 MiB. The patches are then written to this file and returned as a `DiskSeries`, which reads them from disk.
+    The file is deleted when no array uses it any more. `read_patches` explains the other parameters.
 
     >>> read_values("builtin:glide?frames=20", patch_size=8).shape
     (20, 64)
@@ -352,7 +341,7 @@ def _cut_all(
 
 
 def _standardised_parts(first: Array, patches: Iterator[Array]) -> Iterator[Array]:
-    """Yield arrays (n, features) of standardised patches: `first`, then `patches`, `_PART` patches at a time."""
+    """Yield standardised patches (n, features): first those of `first`, then those of `patches`, `_PART` at a time."""
     part = first
     while len(part):
         yield standardise(part).values
@@ -389,7 +378,7 @@ def resize_weights(side: int, size: int) -> csr_array:
 
 @lru_cache(maxsize=128)
 def _window(side: int, size: int, first: int, count: int) -> tuple[slice, Array]:
-    """Return the input pixels, and their weights, for `count` output pixels that start with output pixel `first`."""
+    """Return the slice of n input pixels that `count` output pixels from `first` on need, and weights (count, n)."""
     weights = resize_weights(side, size)[first : first + count].toarray()
     needed = np.flatnonzero(weights.any(axis=0))
     window = slice(int(needed[0]), int(needed[-1]) + 1)

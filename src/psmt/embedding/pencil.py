@@ -8,7 +8,7 @@ result on the host, so that engines can capture the functions.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import NamedTuple, Self, cast
+from typing import NamedTuple, Self
 
 from psmt.embedding.closed_form import noise_curvature
 from psmt.embedding.moments import covariance_of, second_moment_of_differences, variances_of
@@ -88,7 +88,9 @@ class Pencil(Resident):
         """Return a copy of this pencil that holds the given arrays."""
         constant, noise_now, ends = copied
         products, curvature, total = resident
-        return replace(self, sums=Sums(products, curvature, total, ends, self.sums.n), constant=constant, noise_now=noise_now)
+        return replace(
+            self, sums=Sums(products, curvature, total, ends, self.sums.n), constant=constant, noise_now=noise_now
+        )
 
 
 def window_noise(squares: Array, total: Array, *, n: int, centred: bool, rank_tol: float) -> tuple[Mask, Array]:

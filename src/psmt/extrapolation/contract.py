@@ -1,4 +1,4 @@
-"""The contract of extrapolations, and the list of all of them."""
+"""The base class of extrapolations, and the list of all of them."""
 
 from __future__ import annotations
 
@@ -14,11 +14,14 @@ EXTRAPOLATIONS: dict[str, type[Extrapolation]] = {}
 
 
 Window: TypeAlias = Callable[[], tuple[Array, Array]]
-"""Function that returns the codes (time, n_atoms) and the embedding of the window."""
+"""Function that returns the codes (time, n_atoms) of the window and its embedding (n_components, n_atoms)."""
 
 
 class Fold(NamedTuple):
-    """A held-out part [start, stop) of the window, and points (time, n) in an embedding learned from earlier frames."""
+    """A held-out part of the window, from `start` to `stop - 1`, and points (time, n) of the whole window.
+
+    The embedding of the points was learned from the frames before `start`.
+    """
 
     start: int
     stop: int
@@ -30,16 +33,16 @@ class Extrapolation(AttributeState, ABC):
 
     A subclass needs a `name` and `advance`. A rule can learn in two ways:
 
-    - from three successive points at a time that the embedding was not fitted to (`adaptive`, `observe`);
-    - from a window of frames and codes (`learn_window`, `receive`). Such a rule may also predict whole frames, and
+    - From three successive points at a time, to which the embedding was not fitted (`adaptive`, `observe`).
+    - From a window of frames and codes (`learn_window`, `receive`). Such a rule may also predict whole frames, and
       choose its parameters on held-out parts of the past (`n_folds`, `choose`).
 
-    Learned values are saved with the model: name them in `state_arrays`, and declare them in `schema`.
+    Learned values are saved with the model if `state_arrays` names them and `schema` declares them.
     """
 
     name: ClassVar[str]
     predicts_change: ClassVar[bool] = False
-    """If True, the predicted code is the last code plus the recovered change, which keeps what the embedding omits."""
+    """If True, step 7 recovers the change of the code, so that the part that the embedding omits is kept."""
     adaptive: ClassVar[bool] = False
     """If True, `observe` is called after each received frame."""
     keeps_residual: ClassVar[bool] = False
@@ -49,7 +52,7 @@ class Extrapolation(AttributeState, ABC):
     n_points: int = 0
     """Number of leading directions of the embedding that a rule with folds uses."""
     embedding: Array | None = None
-    """The embedding (n_points, n_atoms) to which predicted points belong. None means that of the present window."""
+    """The embedding (n_points, n_atoms) of predicted points. None means the embedding of the present window."""
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -58,7 +61,7 @@ class Extrapolation(AttributeState, ABC):
 
     @abstractmethod
     def advance(self, previous: Array, current: Array, /) -> Array:
-        """Return the next point (n_components,) after the last two."""
+        """Return the point (n_components,) that follows the last two."""
 
     def observe(self, points: Array, pictures: Array) -> None:
         """Learn from three successive points (3, n_components) and their decoded frames (3, n_features)."""
@@ -70,24 +73,24 @@ class Extrapolation(AttributeState, ABC):
         return self
 
     def choose(self, frames: Array, begins: Mask, folds: Sequence[Fold], sizes: Sequence[int]) -> None:
-        """Choose the rule's parameters that have the least error on folds of the past frames (time, n_features).
+        """Choose the parameters of the rule with the least error on folds of the past frames (time, n_features).
 
         `begins` (time,) marks the first frame of each series. `sizes` are the values of `n_points` to choose from.
         """
 
     def learn_window(self, frames: Array, codes: Array, embedding: Array, begins: Mask) -> None:
-        """Learn from the frames (time, n_features) and codes (time, n_atoms) of the last window of `fit`."""
+        """Learn from the frames (time, n_features) and codes (time, n_atoms) of the window, at the end of `fit`."""
 
     def continue_series(self, frames: Array, codes: Array, embedding: Array) -> None:
-        """Continue with another series of frames (n, n_features). The window has the codes (time, n_atoms)."""
+        """Continue with another series of frames (n, n_features). `codes` (time, n_atoms) are those of the window."""
 
     def rewind(self, n: int, codes: Array, embedding: Array) -> None:
-        """Forget the last `n` frames. The window then has the given codes (time, n_atoms) and embedding."""
+        """Forget the last `n` frames. The codes (time, n_atoms) and the embedding are those of the shorter window."""
 
     def receive(self, frame: Array, code: Callable[[], Array], window: Window | None, *, begins: bool) -> None:
-        """Receive the next frame (n_features,). It is the first of a new scene if `begins` is True.
+        """Receive the next frame (n_features,). If `begins` is True, it is the first frame of a new scene.
 
-        `code` computes the frame's code (n_atoms,). If `window` is None, learned values must not change.
+        `code` returns the code (n_atoms,) of the frame. If `window` is None, learned values must not change.
         """
 
     def predict_points(self, horizon: int) -> Array | None:

@@ -1,10 +1,10 @@
 """Linear dynamics of frames and points together, learned from the window.
 
-The model is a vector autoregression. The state after a row ``y_t`` (n,) consists of this row, the row before it, and a
-fading mean of all rows so far: ``s_t = (y_t, y_(t-1), m_t)`` with ``m_t = m_(t-1) + (y_t - m_(t-1)) / MEMORY``. The
-transition ``y_(t+1) = s_t W`` has a matrix W (3 n, n), learned by ridge regression. For each coordinate, the three
-weights of its own past are penalised far less than the weights of the others (the Minnesota prior of econometrics).
-Predictions beyond one step iterate the matrix.
+The model is a vector autoregression. A row ``y_t`` (n,) is a frame together with its point. The state after this row
+consists of the row, the row before it, and a fading mean of all rows so far: ``s_t = (y_t, y_(t-1), m_t)`` with
+``m_t = m_(t-1) + (y_t - m_(t-1)) / MEMORY``. The next row is ``y_(t+1) = s_t W``. The matrix W (3 n, n) is learned by
+ridge regression. For each coordinate, the three weights of its own past are penalised far less than the weights of the
+other coordinates (the Minnesota prior of econometrics). Predictions beyond one step iterate the matrix.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ PENALTIES = (1e-4, 1e-3, 1e-2, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 1e3,
 """Values of the ridge penalty to choose from, relative to the mean square of a state's coordinates."""
 
 HORIZON = 5
-"""Number of steps ahead that are scored in the choice, because the matrix is iterated and not only used once."""
+"""Number of steps ahead whose errors decide the choice. More than one, because predictions iterate the matrix."""
 
 MOST_AXES = 128
-"""Largest number of principal axes along which frames are continued. The rest of a frame decays by a common factor."""
+"""Largest number of principal axes of frames that are part of a row. The rest of a frame decays by a common factor."""
 
 ANCHORS = ("mean", "last", "others")
-"""Targets to which the matrix is shrunk: rows return to their mean, stay as they are, or move as in other series."""
+"""Targets of shrinkage of the matrix: rows return to their mean, stay as they are, or move as in other series."""
 
 CAUTION = {"mean": 0.0, "last": 0.02, "others": 0.0}
-"""Fraction by which the error of an anchor must be below the errors of the others. It is positive for 'last', because
-rows then never return to their mean, and a short past does not show whether they would."""
+"""Fraction by which the error with an anchor must be below the errors with the others. It is positive for 'last':
+with this anchor rows never return to their mean, and a short past does not show whether they would."""
 
 FEWEST = 32
 """Number of frames that a series needs before a matrix is learned from it alone."""
@@ -56,8 +56,8 @@ class Dynamics(Extrapolation):
 
     It generalises `Gain` from one number per direction to a matrix. A row is a frame together with its point in the
     embedding, so the part of the frame that its code does not explain is predicted too. The next row is a linear
-    function of the present row, the row before it and a fading mean of all rows. For more than one step the matrix is
-    iterated. What cannot be predicted shrinks to the mean of the window.
+    function of the present row, the row before it and a fading mean of all rows. Several steps iterate the matrix.
+    Predictions of unpredictable coordinates shrink to the mean of the window.
 
     `choose` sets three parameters: the ridge penalty, the number of points, and the anchor towards which the matrix is
     shrunk (the mean, the last row, or the matrix of the other series in the window). It minimises the walk-forward
@@ -101,7 +101,7 @@ class Dynamics(Extrapolation):
     # Learning
 
     def choose(self, frames: Array, begins: Mask, folds: Sequence[Fold], sizes: Sequence[int]) -> None:
-        """Choose the penalty, the number of points and the anchor that have the least error on `folds` of the past."""
+        """Choose the penalty, the number of points and the anchor with the least error on `folds` of the past."""
         errors: dict[tuple[int, str, float], Array] = {}
         for fold in folds:
             for size in sizes:
@@ -129,13 +129,13 @@ class Dynamics(Extrapolation):
             self._anchor = ANCHORS.index(anchor)
 
     def learn_window(self, frames: Array, codes: Array, embedding: Array, begins: Mask) -> None:
-        """Learn the matrix from a window of frames (time, n) and codes (time, n_atoms), and set the state."""
+        """Learn the matrix from a window of frames (time, n_features) and codes (time, n_atoms), and set the state."""
         self._frames, self._begins, self._since = frames, begins, 0
         self.embedding = embedding[: self.n_points]
         self._learn(frames, codes @ self.embedding.T, begins)
 
     def continue_series(self, frames: Array, codes: Array, embedding: Array) -> None:
-        """Learn from the window of codes (time, n_atoms) after another series of frames (n, n_features) has begun."""
+        """Learn again after another series of frames (n, n_features) entered the window of codes (time, n_atoms)."""
         begins = np.concatenate([self._begins, np.arange(len(frames)) == 0])
         known = np.concatenate([self._frames, frames])
         self.learn_window(known[-len(codes) :], codes, embedding, begins[-len(codes) :])
@@ -145,7 +145,7 @@ class Dynamics(Extrapolation):
         self.learn_window(self._frames[:-n], codes, embedding, self._begins[:-n])
 
     def receive(self, frame: Array, code: Callable[[], Array], window: Window | None, *, begins: bool) -> None:
-        """Receive the next frame (n_features,). If there is a window, learn the matrix again every few frames."""
+        """Receive the next frame (n_features,). If `window` is given, learn the matrix again every few frames."""
         self._frames = np.concatenate([self._frames[1:], frame[None]])
         self._begins = np.append(self._begins[1:], begins)
         self._since += 1
@@ -167,7 +167,7 @@ class Dynamics(Extrapolation):
         self._weights, self._row_states = _solve(own, others, ANCHORS[self._anchor], self.penalty), states[-1]
 
     def _rows(self, frames: Array, points: Array, learned: int | None = None) -> Array:
-        """Return rows (time, n) of frames and points. Means, axes and scales are those of the first `learned` rows."""
+        """Return rows (time, n) of frames and points. Means, axes and scales are those of the first `learned`."""
         known = slice(learned)
         self._frame_mean, self._point_mean = frames[known].mean(axis=0), points[known].mean(axis=0)
         deviations = frames - self._frame_mean
@@ -210,7 +210,7 @@ class Dynamics(Extrapolation):
         return scaled + self._point_mean
 
     def fit(self, trajectory: Array, _pictures: Array) -> Self:
-        """Learn from an embedded sequence (time, n_components) alone. Its decoded frames are not used."""
+        """Learn from an embedded sequence (time, n_components). Its decoded frames are not used."""
         begins = np.zeros(len(trajectory), dtype=bool)
         nothing = np.zeros((len(trajectory), 0))
         eighth = max(len(trajectory) // 8, 1)
@@ -229,7 +229,7 @@ class Dynamics(Extrapolation):
     # State
 
     def get_state(self) -> State:
-        """Return copies of the matrix, of means and scales, and of the present state of the series."""
+        """Return copies of all learned arrays, of the frames of the window, and of the present state of the series."""
         return super().get_state() | {"frames": self._frames.copy(), "begins": self._begins.astype(np.int8)}
 
     def set_state(self, state: Mapping[str, NDArray[Any]], /) -> None:
@@ -262,9 +262,9 @@ class Dynamics(Extrapolation):
 
 
 def _moments(states: Array, rows: Array, begins: Mask, stop: int) -> tuple[Moments, Moments | None]:
-    """Return the moments of the latest series up to `stop`, and the moments of all earlier series.
+    """Return the moments of the latest series in the rows before `stop`, and the moments of all earlier series.
 
-    If the latest or the earlier series are too short, return the moments of all series together, and None.
+    If the latest series, or all earlier ones together, are too short, return the moments of all series, and None.
     """
     starts = np.flatnonzero(begins[:stop])
     first = int(starts[-1]) if len(starts) else 0
@@ -275,14 +275,14 @@ def _moments(states: Array, rows: Array, begins: Mask, stop: int) -> tuple[Momen
 
 
 def _solve(own: Moments, others: Moments | None, anchor: str, penalty: float) -> Array:
-    """Return the transition matrix W (3 n, n), shrunk to the anchor. That of the other series is shrunk to the mean."""
+    """Return the transition matrix W (3 n, n), shrunk to the anchor. That of other series is shrunk to the mean."""
     if anchor == "last":
         return own.solve(penalty, np.eye(*own.outputs.shape))
     return own.solve(penalty, others.solve(penalty) if anchor == "others" and others is not None else None)
 
 
 def _scored_times(begins: Mask, start: int, stop: int) -> Ints:
-    """Return times (n,) to predict from, such that the next `HORIZON` rows lie in [start, stop) and in one series."""
+    """Return the times (n,) after which the next `HORIZON` rows lie in [start, stop) and in one series."""
     times = np.arange(max(start - 1, 0), max(stop - HORIZON, 0))
     return np.asarray(times[~begins[times[:, None] + np.arange(1, HORIZON + 1)].any(axis=1)])
 
@@ -290,7 +290,7 @@ def _scored_times(begins: Mask, start: int, stop: int) -> Ints:
 def states_of(rows: Array, begins: Mask) -> Array:
     """Return the states (time, 3 n) of rows (time, n), which are deviations from their mean.
 
-    The first row of a series has no past: it stands for the row before it, and the fading mean starts from zero.
+    The first row of a series has no past. It is used as the row before it, and the fading mean starts from zero.
 
     >>> states_of(np.array([[6.0], [12.0]]), np.array([True, False])).tolist()
     [[6.0, 6.0, 1.0], [12.0, 6.0, 2.833333333333333]]
@@ -315,23 +315,23 @@ def next_state(state: Array, row: Array) -> Array:
 
 @dataclass(frozen=True)
 class Moments:
-    """Sums over pairs of a state and the row that follows it."""
+    """Sums over pairs of a state s and the row y that follows it."""
 
     inputs: Array  # sum of s s' (3 n, 3 n)
     outputs: Array  # sum of s y' (3 n, n)
 
     @classmethod
     def of(cls, states: Array, rows: Array, before: Ints) -> Self:
-        """Return the sums over the pairs whose states are at the times `before`."""
+        """Return the sums over the pairs of a state at a time in `before` and the row at the next time."""
         inputs = states[before]
         return cls(inputs.T @ inputs, inputs.T @ rows[before + 1])
 
     def solve(self, penalty: float, prior: Array | None = None) -> Array:
-        """Return the transition matrix W (3 n, n) by ridge regression towards a prior. A prior of None means zero.
+        """Return the transition matrix W (3 n, n) by ridge regression towards a prior (3 n, n). None means zero.
 
         The penalty is relative to the mean square of the inputs. Each coordinate has smaller penalties on its own past.
-        All coordinates share one inverse with the larger penalties, which a downdate of rank 3 (Woodbury) corrects for
-        each coordinate.
+        One inverse, with the larger penalties, serves all coordinates. For each coordinate it is corrected by a
+        downdate of rank 3 (Woodbury).
         """
         n_inputs, n = self.outputs.shape
         scale = float(np.trace(self.inputs)) / n_inputs or 1.0  # any penalty will do for rows that never move
@@ -350,13 +350,13 @@ class Moments:
 
 
 def pairs_within(begins: Mask, first: int, stop: int) -> Ints:
-    """Return the times t in [first, stop - 1) whose next row t + 1 belongs to the same series."""
+    """Return the times t in [first, stop - 1) for which the rows t and t + 1 belong to one series."""
     times = np.arange(first, max(stop - 1, first))
     return times[~begins[times + 1]]
 
 
 def rollout(states: Array, weights: Array, horizon: int) -> Array:
-    """Return the next rows (horizon, .., n) after states (.., 3 n), each predicted from the one before."""
+    """Return the next rows (horizon, .., n) after states (.., 3 n), each from the prediction before it."""
     rows = []
     for _ in range(horizon):
         rows.append(states @ weights)

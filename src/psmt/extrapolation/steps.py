@@ -35,9 +35,9 @@ class Hold(Extrapolation):
 
 
 class _Correlation(Extrapolation):
-    """Base of rules that learn how strongly predicted motion correlates with the motion that follows.
+    """Base of rules that learn the correlation between predicted motion and the motion that follows.
 
-    They learn one correlation for each direction and a common one for all directions together. The correlation of a
+    They learn one correlation for each direction, and a common one for all directions together. The correlation of a
     direction is shrunk towards the common one.
     """
 
@@ -52,19 +52,19 @@ class _Correlation(Extrapolation):
         self._own = np.zeros((3, 0))
 
     def _add(self, common: tuple[Array, Array], own: tuple[Array, Array], width: int) -> None:
-        """Add one observation to the sums from which the common correlation and that of each direction are computed.
+        """Add one observation to the sums for the common correlation and for the correlations of `width` directions.
 
-        `common` and `own` are pairs of arrays (n,): the products of two motions, and their mean energies. The sum of
-        the products divided by the sum of the energies is the correlation. `width` is the number of directions.
+        `common` and `own` are pairs of arrays (n,): the products of two motions, and their mean energies. A correlation
+        is the sum of products divided by the sum of energies.
         """
         kept = np.exp(-1.0 / self._MEMORY)
         self._common = kept * self._common + _terms(*(part.sum(keepdims=True) for part in common))
         self._own = kept * _widened(self._own, width) + _widened(_terms(*own), width)
 
     def _correlations(self, n: int) -> Array:
-        """Return the correlations (n,), computed as the common one plus differences from it, each soft-thresholded.
+        """Return the correlation (n,) of each direction: the common one plus the difference from it.
 
-        The thresholds are one standard error for the common correlation and two for the differences.
+        Both are soft-thresholded, the common one at one standard error and the difference at two.
         """
         common = _significant(self._common, 0.0, 1.0)
         return common + _significant(_widened(self._own, n)[:, :n], common, 2.0)
@@ -74,13 +74,13 @@ class Gain(_Correlation):
     """One gain per direction: the fraction of the last step that the next step repeats.
 
     The gain is the lag-one autocorrelation of the steps over an exponentially weighted past, so it lies in [-1, 1]. It
-    is near 1 for directions that glide, 0 for those that wander, and negative for those that flicker. The common gain
-    of the decoded frames is soft-thresholded by one standard error. The difference of each direction from it is
-    soft-thresholded by two. Without evidence of motion the gains are zero, and the last point is repeated.
+    is near 1 for directions that glide, 0 for those that wander, and negative for those that flicker. The common gain,
+    which is that of the decoded frames, is soft-thresholded by one standard error. The difference of each direction
+    from it is soft-thresholded by two. Without evidence of motion the gains are zero, and the last point is repeated.
 
-    The embedding makes the window that it was fitted to look smooth: with three codes per atom, its leading gains are
-    near 0.7 there, and near 0 on the next frames. Gains learned from that window would overshoot. Therefore the model
-    passes only steps that its embedding was not fitted to.
+    Codes of the window to which an embedding was fitted look smooth in this embedding. With three codes per atom, the
+    leading gains are near 0.7 in the window and near 0 on the next frames. Gains learned from the window would be too
+    large. Therefore the model passes only steps to which its embedding was not fitted.
 
     Examples
     --------
@@ -114,18 +114,18 @@ class Gain(_Correlation):
 
 
 class Phase(_Correlation):
-    """Rotations: each plane of the embedding in which the scene rotates continues its last rotation.
+    """Rotations: in each plane of the embedding in which the scene rotates, the last rotation is repeated.
 
-    The planes come from the lag-one covariance ``L = sum b_t b_(t-1)'`` in closed form. A scene that rotates by a
-    steady angle in some plane contributes the sine of this angle to the antisymmetric part ``L - L'``, whose
-    eigenvectors are complex conjugate pairs that span such planes. Motion that rotates both ways equally often cancels
-    there and is not found. In a plane, the last two points are complex numbers, and the next point continues their
-    phase.
+    The planes are computed from the lag-one covariance ``L = sum b_t b_(t-1)'`` of the points b. A scene that rotates
+    by a steady angle in some plane contributes the sine of this angle to the antisymmetric part ``L - L'``. The
+    eigenvectors of this part are complex conjugate pairs that span the planes. Rotations that are as frequent in one
+    sense as in the other cancel and are not found. The coordinates of a point in a plane form a complex number, and
+    the next point continues the phase of the last two.
 
-    Directions that do not rotate are continued by the gains of `Gain`. A plane repeats a fraction in [0, 1] of its
-    last angle, called its share. The share is the correlation between what the rotation predicts beyond the gains and
-    what was observed beyond the gains. It is shrunk by its standard error, as gains are. Without evidence of motion the
-    last point is repeated.
+    Directions that do not rotate are continued by the gains of `Gain`. A plane repeats a fraction of its last angle,
+    its share in [0, 1]. The share is the correlation of two differences: the prediction by rotation minus that by
+    gains, and the observation minus the prediction by gains. It is shrunk by its standard error, as gains are. Without
+    evidence of motion the last point is repeated.
 
     Examples
     --------
@@ -151,7 +151,7 @@ class Phase(_Correlation):
         self._planes: dict[int, NDArray[np.complex128]] = {}
 
     def observe(self, points: Array, pictures: Array) -> None:
-        """Score the rotation that was predicted for the last of three points, then learn from all three points."""
+        """Learn from three points (3, n_components). The third is predicted and scored before it is used."""
         before, now, came = points[:, : self._SHOWN]
         width = max(len(now), len(self._lagged))
         straight = self.planes(len(now)) @ self._line.advance(before, now)
@@ -166,7 +166,7 @@ class Phase(_Correlation):
         self._line.observe(points, pictures)
 
     def planes(self, n_components: int) -> NDArray[np.complex128]:
-        """Return complex coordinates (n_components // 2, n_components) of orthogonal planes, steadiest first."""
+        """Return orthogonal planes as complex rows (n_components // 2, n_components), the steadiest rotation first."""
         n = min(n_components, self._SHOWN)
         if n not in self._planes:
             lagged = np.zeros((n, n))
@@ -178,11 +178,11 @@ class Phase(_Correlation):
         return self._planes[n]
 
     def shares(self, n_components: int) -> Array:
-        """Return the fraction (n_components // 2,) of its last rotation that each plane repeats, as learned so far."""
+        """Return the learned fractions (n_components // 2,) of their last rotations that the planes repeat."""
         return np.clip(self._correlations(min(n_components, self._SHOWN) // 2), 0.0, 1.0)
 
     def advance(self, previous: Array, current: Array, /) -> Array:
-        """Return the next point (n_components,). Planes repeat a share of their rotation, the rest moves by gains."""
+        """Return the next point (n_components,). Planes repeat a share of their rotation. The rest moves by gains."""
         shown = slice(self._SHOWN)
         planes = self.planes(len(current))
         following = self._line.advance(previous, current)
@@ -191,7 +191,7 @@ class Phase(_Correlation):
         return following
 
     def _turned(self, previous: Array, current: Array) -> NDArray[np.complex128]:
-        """Return complex coordinates (n_planes,) of the next point if each plane repeats the rotation of two points."""
+        """Return the complex coordinates (n_planes,) of the next point if each plane repeats its last rotation."""
         planes = self.planes(len(current))
         before, now = planes @ previous, planes @ current
         turn = now * before.conj()
@@ -217,7 +217,7 @@ class Phase(_Correlation):
 
 
 def _steps(triple: Array) -> tuple[Array, Array]:
-    """Return the product of the two steps between three points (3, n), and their mean energy, each (n,)."""
+    """Return two arrays (n,) for three points (3, n): the product of the two steps, and the steps' mean energy."""
     before, after = np.diff(triple, axis=0)
     return before * after, 0.5 * (before**2 + after**2)
 

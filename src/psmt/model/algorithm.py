@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from copy import copy, deepcopy
 from dataclasses import replace
-from typing import ClassVar, Self
+from numbers import Real
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn import get_config
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from psmt.model.forecasting import Forecasting
+from psmt.changes import FrameWatch
+from psmt.embedding.moments import WindowMoments
+from psmt.errors import NotEnoughFramesError
+from psmt.model.fitting import Learning
+from psmt.model.intervals import CALIBRATED, FEWEST, ForecastErrors, Interval
 from psmt.model.online_estimator import as_small_work
+from psmt.model.tables import TableForm, as_table
 from psmt.numerics.arrays import array_namespace, drawn_back
 from psmt.recovery import Recovery, activity_limit, recover_next
 from psmt.types import Array
-from psmt.utils.validation import check_frame, check_series, check_size
+from psmt.utils.constraints import check_count, choice, each
+from psmt.utils.validation import as_array, check_frame, check_series, check_size
 
 
-class PSMT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Forecasting):
+class PSMT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learning):
     """Predict the next frames of a film or series by the Predictive Sparse Manifold Transform.
 
     `fit` learns the dictionary from the past and codes its latest `window` frames. Then, frame by frame, `update`
@@ -34,14 +43,14 @@ class PSMT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Forecasting):
     window : int or 'auto', default 1536
         Number H of latest codes from which the embedding is computed. The paper needs more codes than atoms, H > M. If
         H <= M, which is allowed, the covariance V of the codes has a rank below H, and the embedding is restricted to
-        the directions in the window. With so few codes, *any* sequence is straight in some directions, so the leading
-        directions reflect chance rather than the scene. Atoms that the window does not use are predicted to stay
-        inactive. 'auto' takes all frames of `fit`, at most 4096.
+        the directions that occur in the window. A sequence of few codes is straight in some directions by chance, so
+        the leading directions then say little about the scene. Atoms that the window does not use are predicted to
+        stay inactive. 'auto' takes all frames of `fit`, at most 4096.
     n_components : int, None or 'auto', default 'auto'
-        Dimension of the embedding, f in the paper, at most the rank of V. None takes all directions. 'auto' chooses by
-        walk-forward error inside the past window, with a dictionary that was not learned from the scored frames. Then
-        the dictionary learns from these frames too. `fit` takes about 1.5 times as long with 'auto' if the past is
-        several windows long, and longer if it is hardly more than one window.
+        Dimension of the embedding, f in the paper, at most the rank of V. None takes all directions. 'auto' chooses the
+        value with the smallest walk-forward error inside the past window, with a dictionary that was not learned from
+        the scored frames. Afterwards the dictionary learns from these frames too. With 'auto', `fit` takes about 1.5
+        times as long if the past is several windows long, and longer if it is hardly more than one window.
     alpha : float or 'auto', default 1.0
         Sparsity (L1) penalty of layer 1, > 0. 'auto' is chosen as in `SparseCoder`, independent of units.
     lam : float or 'auto', default 'auto'
@@ -54,21 +63,21 @@ class PSMT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Forecasting):
         predictions are converted back. Use it for features of different units or far from zero. Film patches are
         already standardised.
     on_cut : {'hold', 'ignore'}, default 'hold'
-        What happens after a frame that began something new (`cut_`). With 'hold', the last code is predicted for 25
-        frames, or until the window has lost the old scene: the straight line through the last two codes would cross
-        the cut, and the embedding does not know the new scene yet. Extrapolations that learn skip the steps across a
-        cut. 'ignore' does nothing, as in the paper. Without cuts both are the same.
+        What happens after a cut, which is a frame that began a new scene (`cut_`). With 'hold', the prediction repeats
+        the last code for 25 frames, or until the window has lost the old scene. The reason is that the straight line
+        through the last two codes would cross the cut, and that the embedding does not know the new scene yet.
+        Extrapolations that learn skip the steps across a cut. With 'ignore', as in the paper, cuts have no effect.
     centred, half_stencils, rank_tol :
         As in `TemporalEmbedding`.
     embedding_tol : float, default 3e-7
         Largest error of the embedding while it is tracked from frame to frame: the sine of the angle between its
-        subspace and that of the closed form. `followed_.error_` reports the error. With the default, predictions are
-        within 1e-5 of the patch's contrast of those by the closed form from the same codes. With 0, the closed form is
-        solved for every frame. So it is if the window has fewer codes than atoms.
+        subspace and that of the closed form. `followed_.error_` reports the error. With the default, predictions differ
+        from those of the closed form by at most 1e-5 of the patch's contrast. With 0, the closed form is solved for
+        every frame. It is also solved for every frame if the window has fewer codes than atoms.
     activity_bound : float or None, default 2.0
         Bound on predictions, > 0. The sum of a predicted code is at most this multiple of the largest sum of a code in
-        the window. The predicted frame differs from the last one by at most this multiple of the largest norm of a
-        frame in the window. Outliers are excluded from both. None sets no bounds.
+        the window. The norm of the difference between the predicted and the last frame is at most this multiple of the
+        largest norm of a frame in the window. Outliers do not count in either maximum. None sets no bounds.
     merge_parallel : bool, default True
         If True, atoms with parallel columns in P are recovered together; see `psmt.recovery`.
     dictionary_from : {'past', 'window'}, default 'past'
@@ -79,7 +88,7 @@ class PSMT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Forecasting):
     random_state : int, RandomState or None
         Seed of the dictionary.
     device : str, default 'cpu'
-        Where to compute: 'cpu', or 'cuda' for a GPU (docs/how-to/gpu.md). Saved files do not depend on the device.
+        Where to compute: 'cpu', or 'cuda' for a GPU (docs/how-to/gpu.md). A saved model can be loaded on any device.
     dtype : {'float64', 'float32'}, default 'float64'
         Precision of coding and recovery. 'float32' needs a GPU; predictions then differ by some thousandths.
 
@@ -100,11 +109,11 @@ class PSMT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Forecasting):
         Number of features of a frame, and their names if `fit` was given a table with column names. A table with other
         columns, or in another order, is then refused.
     surprise_ : float
-        How unexpected the last frame was: the squared error of a simple prediction of it, relative to the usual
-        error. The prediction copies the frame before or continues the line through the two before, whichever is
-        closer. About 1 if nothing unusual happens. The model's own prediction is not used.
+        Surprise of the last frame: the squared error of a simple prediction of this frame, divided by the usual error.
+        The simple prediction is a copy of the frame before, or the continuation of the line through the two frames
+        before, whichever is closer. It is not the prediction of the model. The usual value is about 1.
     cut_ : bool
-        Whether the last frame began something new: it was far more surprising than usual, and unlike the one before.
+        Whether the last frame began a new scene: it was far more surprising than usual, and unlike the frame before.
 
     Examples
     --------
@@ -122,13 +131,13 @@ class PSMT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Forecasting):
     """
 
     static_window: ClassVar[bool] = False
-    """If True, the codes of the training window are kept, and new frames are not received."""
+    """If True, the window keeps the codes of the training frames, and new frames do not enter it."""
     static_embedding: ClassVar[bool] = False
-    """If True, the embedding of the training window is kept, while codes are updated."""
+    """If True, the embedding stays that of the training window, while the codes of new frames enter the window."""
     uses_embedding: ClassVar[bool] = True
     """If False, the embedding is solved on demand instead of being tracked."""
     extrapolates: ClassVar[bool] = True
-    """If False, predictions do not continue a step, so the last code is not held after a cut either."""
+    """If False, predictions do not continue the motion of the last frames. `on_cut` then has no effect on them."""
 
     # Steps 1 to 5: receive
 
@@ -136,7 +145,7 @@ class PSMT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Forecasting):
     def update(self, x: ArrayLike) -> Self:
         """Receive the next frame (n_features,), and return the model.
 
-        ValueError is raised if the frame has other features than those of `fit`, or values that are not finite.
+        ValueError is raised if the features differ from those given to `fit`, or if a value is not finite.
         """
         check_is_fitted(self, "moments_")
         given = self._scaling.standardise(self._frame(x))
@@ -149,7 +158,7 @@ class PSMT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Forecasting):
         return self
 
     def _receive(self, given: Array, frame: Array, code: Array) -> None:
-        """Receive a frame (n_features,), as NumPy array and as engine array, together with its code (n_atoms,)."""
+        """Receive a frame (n_features,) with its code (n_atoms,). `given` is the NumPy array of the frame."""
         if self._intervals.n_ahead:
             self._intervals.observe(self._ahead(self._intervals.n_ahead), given)
         if self._table is not None:
@@ -180,6 +189,107 @@ class PSMT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Forecasting):
 
     # Steps 6 to 8: predict
 
+    def predict(self, horizon: int | ArrayLike | None = None, *, interval: float | None = None) -> Any:
+        """Return the next frame, the next `horizon` frames, or the frames that follow each of the given rows.
+
+        Parameters
+        ----------
+        horizon : int, (time, n_features) array or table, optional
+            None predicts the next frame (n_features,). A number predicts that many frames (horizon, n_features), each
+            from the predictions before it. An array of rows, which scikit-learn passes to `predict`, gives a
+            prediction (time, n_features) after each row: a copy of the model receives the rows one by one. Prediction
+            i belongs to row i + 1.
+        interval : float, optional
+            Coverage of prediction intervals, such as 0.9. The result is then an `Interval` with the fields
+            ``predicted``, ``lower`` and ``upper``. The coverage holds for each feature and each step separately. Bounds
+            are quantiles of walk-forward errors. Their levels adapt to each new frame, so that the coverage is kept
+            while the series changes; see `psmt.model.intervals`. The first call predicts up to 100 frames at the end of
+            the past to measure errors, which takes as long as 100 updates. Each later `update` adds one error.
+
+        Returns
+        -------
+        array, pandas Series or data frame, or `Interval` of these
+            A model that was fitted to a data frame returns data frames, and a single frame as a Series. Their index
+            continues the index given to `fit` if that has a constant step; otherwise it counts steps ahead.
+            ``set_output`` chooses another container.
+        """
+        if interval is None:
+            return self._predicted(horizon, ())[0]
+        _fraction("interval", interval)
+        tail = round((1 - float(interval)) / 2, 12)  # so that it equals the same quantile of `predict_quantiles`
+        return Interval(*self._predicted(horizon, (tail, round(1 - tail, 12))))
+
+    def predict_quantiles(
+        self, quantiles: Sequence[float] = (0.05, 0.5, 0.95), horizon: int | ArrayLike | None = None
+    ) -> dict[float, Any]:
+        """Return a mapping from each of `quantiles` (between 0 and 1) to that quantile of the next frames.
+
+        A quantile is the prediction plus a quantile of walk-forward errors. It has the shape that `predict` returns for
+        this `horizon`.
+        """
+        each(_fraction)("quantiles", quantiles)
+        ordered = sorted(set(map(float, quantiles)))
+        found = dict(zip(ordered, self._predicted(horizon, ordered)[1:], strict=True))
+        return {one: found[one] for one in map(float, quantiles)}
+
+    @as_small_work
+    def _predicted(self, horizon: int | ArrayLike | None, quantiles: Sequence[float]) -> list[Any]:
+        """Return a list of the prediction and its quantiles, each as the array or table that `predict` returns."""
+        check_is_fitted(self, "moments_")
+        form = self._table
+        if horizon is not None and (horizon if hasattr(horizon, "ndim") else as_array(horizon, name="horizon")).ndim:
+            frames, walker, form = self.check_next(horizon), deepcopy(self), TableForm.of(horizon)
+            walked = [PSMT._with_quantiles(walker.update(frame), 1, quantiles)[:, 0] for frame in frames]
+            found, single = np.swapaxes(walked, 0, 1), False
+            index = form and form.following(horizon)
+        else:
+            single = horizon is None
+            found = self._with_quantiles(1 if single else check_count("horizon", horizon), quantiles)
+            index = form and form.after(found.shape[1])
+        own = getattr(self, "_sklearn_output_config", {}).get("transform")
+        library = choice("default", "pandas", "polars")("transform", own or get_config()["transform_output"])
+        if library == "default":
+            library = form.library if form is not None and own is None else ""
+        if not library:
+            return [one[0] if single else one for one in found]
+        names = getattr(self, "feature_names_in_", [f"x{i}" for i in range(self.n_features_in_)])
+        return [as_table(one, names, library, index, single=single) for one in found]
+
+    def _with_quantiles(self, steps: int, quantiles: Sequence[float]) -> Array:
+        """Return an array (1 + n_quantiles, steps, n_features): the next frames, then their quantiles."""
+        if quantiles and self._intervals.n_ahead < steps:
+            self._intervals = self._calibrate(steps)
+        predicted = self._ahead(steps)
+        bounds = self._intervals.bounds(quantiles, steps) if quantiles else np.zeros((0, *predicted.shape))
+        return self._scaling.restore(np.concatenate([predicted[None], predicted + bounds]))
+
+    def _calibrate(self, n_ahead: int) -> ForecastErrors:
+        """Return the errors of predicting the latest frames. A copy of the model forgets them first."""
+        n_known, window = len(self._watch.frames), len(self.moments_)
+        n = min(CALIBRATED + n_ahead - 1, n_known - 3, window // 2)
+        if n - n_ahead + 1 < FEWEST:
+            raise NotEnoughFramesError(
+                f"intervals for {n_ahead} steps need a window of at least {2 * (FEWEST + n_ahead - 1)} frames, and "
+                f"{FEWEST + n_ahead + 2} that are kept, but window is {window} and {n_known} are kept (at most 151); "
+                f"use a longer window, more frames, or a shorter horizon (at most {max(n - FEWEST + 1, 0)} here)"
+            )
+        return PSMT._receive_again(copy(self), n, n_ahead)
+
+    def _receive_again(self, n: int, n_ahead: int) -> ForecastErrors:
+        """Forget the last `n` frames, receive them again one by one, and return the errors of predicting them."""
+        frames, codes, begins = self._watch.frames, self.codes_, self.moments_.begins
+        self.moments_ = WindowMoments.of(self._engine.array(codes[:-n]), self._engine, begins=begins[:-n])
+        self.followed_, self._embedding, self._forecast = self._start_following(), None, None
+        self._watch = FrameWatch(frames[:-n], self.window_)
+        self._extrapolation = deepcopy(self._extrapolation)
+        if self._extrapolation.n_folds:
+            self._extrapolation.rewind(n, codes[:-n], self.embedding_)
+        self._keep_residual(self._engine.array(frames[-n - 1]))
+        self._intervals = ForecastErrors(n_ahead, self.n_features_in_)
+        for frame, code in zip(frames[-n:], self._engine.array(codes[-n:]), strict=True):
+            self._receive(frame, self._engine.array(frame), code)
+        return self._intervals
+
     def _ahead(self, steps: int) -> Array:
         """Return the next frames (steps, n_features) in standardised units."""
         if self._forecast is not None and len(self._forecast) >= steps:
@@ -187,7 +297,7 @@ class PSMT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Forecasting):
         predicted = None if self._holds else self._extrapolation.predict_frames(steps)
         if predicted is None:
             frames = self._engine.numpy(self.coder_.decode(self.predict_codes(steps)) + self._residual)
-        else:  # bounded as decoded codes are
+        else:  # the distance from the last frame has the same bound as in `_own_codes`
             last = self._engine.numpy(self.coder_.decode(self.moments_.latest(1))[0] + self._residual)
             moved = np.linalg.norm(predicted - last, axis=1, keepdims=True)
             frames = drawn_back(predicted, last, moved, activity_limit(self.activity_bound, self._watch.peak_norm))
@@ -202,20 +312,16 @@ class PSMT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Forecasting):
 
     @property
     def _holds(self) -> bool:
-        """Return whether the last code is repeated as prediction, because the scene is new."""
+        """Return whether the prediction repeats the last code, because a new scene began a few frames ago."""
         return self.on_cut == "hold" and self._watch.is_new and self.extrapolates
 
     def _own_codes(self, horizon: int) -> Array:
-        """Return the next codes (horizon, n_atoms) by Algorithm 1, also after a cut."""
+        """Return the next codes (horizon, n_atoms) by Algorithm 1, even if `predict_codes` repeats the last code."""
         previous, latest = self.moments_.latest(2)
-        recover, reach = self._recovery(), activity_limit(self.activity_bound, self._watch.peak_norm)
+        follow, reach = self._rule(horizon), activity_limit(self.activity_bound, self._watch.peak_norm)
         current, codes = latest, []
-        points = self._extrapolation.predict_points(horizon)
         for step in range(horizon):
-            if points is None:
-                following = recover_next(recover, self._extrapolation, previous, current)
-            else:
-                following = recover(self._engine.array(points[step]), current)
+            following = follow(step, previous, current)
             # Step 7 bounds the activity. But atoms can cancel each other, so codes of equal activity may decode to
             # frames of very different size. If the predicted frame is too far from the latest one, the code is moved
             # back towards the latest code. The straight line through two frames of the window, continued by one step,
@@ -224,6 +330,13 @@ class PSMT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Forecasting):
             previous, current = current, drawn_back(following, latest, length, reach)
             codes.append(current)
         return self._stacked(codes)
+
+    def _rule(self, horizon: int) -> Callable[[int, Array, Array], Array]:
+        """Return a function of a step (from 0) and the two codes before it, which predicts the code (n_atoms,)."""
+        recover, points = self._recovery(), self._extrapolation.predict_points(horizon)
+        if points is None:
+            return lambda _, *last: recover_next(recover, self._extrapolation, *last)
+        return lambda step, _, current: recover(self._engine.array(points[step]), current)
 
     def _recovery(self) -> Recovery:
         embedding = self._embed().matrix
@@ -268,3 +381,8 @@ class PSMT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Forecasting):
         if hasattr(self, "feature_names_in_") and hasattr(x, "index") and hasattr(x, "to_frame"):
             validate_data(self, x.to_frame().T, skip_check_array=True, reset=False)
         return check_frame(x, self.n_features_in_, largest=self._largest)
+
+
+def _fraction(name: str, value: object) -> None:
+    if not isinstance(value, Real) or not 0 < float(value) < 1:
+        raise ValueError(f"{name}={value!r} is out of range; use a number between 0 and 1, such as 0.9")

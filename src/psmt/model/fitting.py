@@ -25,7 +25,7 @@ from psmt.selection import Choice, choose_by_folds, held_out, walk_forward
 from psmt.series import Scaling, check_lengths, first_frames
 from psmt.types import Array, Mask, Progress, silent
 from psmt.utils.transactions import all_or_nothing
-from psmt.utils.validation import LARGEST, check_series, check_time_order, warn_of_mistakes
+from psmt.utils.validation import LARGEST, check_series, check_time_index, warn_of_mistakes
 
 _LONGEST_WINDOW = 4096  # longest window that window='auto' takes, because all its codes are kept in memory
 
@@ -40,22 +40,22 @@ class Learning(FittedState):
     ) -> Self:
         """Learn the dictionary, the window of codes and the 'auto' parameters from the past frames (time, n_features).
 
-        X may consist of several series (subjects, sessions), one after the other, with their `lengths`, as in hmmlearn;
-        see `psmt.series.join_series`. Nothing is learned from the step between two series. With `standardise`, each
-        series is standardised separately. `update` continues the last series.
+        X may consist of several series (subjects, sessions), stacked in time; `lengths` are their numbers of frames, as
+        in hmmlearn and as `psmt.series.join_series` returns them. Nothing is learned from the step between two series.
+        With `standardise`, each series is standardised separately. `update` continues the last series.
 
         Parameters
         ----------
         X : (time, n_features) array
-            Frames in order of time, without gaps. `NotEnoughFramesError` is raised if there are fewer than `window`,
-            and `SilentCodesError` if all their codes are zero because `alpha` is too large.
+            Frames in order of time, without gaps. `NotEnoughFramesError` is raised if there are fewer than `window`.
+            `SilentCodesError` is raised if all codes are zero because `alpha` is too large.
         y : object
             Ignored.
         lengths : sequence of int, optional
             Number of frames of each series in X; by default X is one series.
         progress : callable, optional
             Called with the name of a stage ('dictionary', 'choice', 'window'), the amount of work done, and the total
-            amount. The stage 'dictionary' may occur twice, because the dictionary may learn more after the choice.
+            amount. The stage 'dictionary' may occur twice, because the dictionary may learn further after the choice.
         """
         self._check_parameters()
         given = self.check_next(X, reset=True)
@@ -72,7 +72,7 @@ class Learning(FittedState):
                 f"X has {len(given)} frames, fewer than window={self.window_}; use window <= {len(given)}, "
                 "window='auto', more frames, or PSMT.for_series() for a series other than a film"
             )
-        check_time_order(X, parts)
+        check_time_index(X, parts)
         warn_of_mistakes(X, given)
         self._scaling, past = self._standardised(given, parts)
         begins = first_frames(parts) if len(parts) > 1 else np.zeros(len(past), dtype=bool)
@@ -104,10 +104,10 @@ class Learning(FittedState):
 
     @as_small_work
     def begin(self, X: ArrayLike) -> Self:
-        """Continue with another series, whose first frames (time, n_features), at least three, are given.
+        """Continue with another series, given its first frames (time, n_features), at least three. Return the model.
 
-        All learned values stay. The codes of the new series enter the window, and no step from the old series to the
-        new one is used. With `standardise`, the new series is standardised separately. Return the model.
+        All learned values stay. The codes of the new series enter the window, and the step from the old series to the
+        new one is not used. With `standardise`, the new series is standardised separately.
         """
         check_is_fitted(self, "moments_")
         given = self.check_next(X, minimum=3)
@@ -131,7 +131,7 @@ class Learning(FittedState):
         return self
 
     def _standardised(self, given: Array, parts: Sequence[int]) -> tuple[Scaling, Array]:
-        """Return the scaling of the last series, and all frames, with each series standardised separately."""
+        """Return the scaling of the last series, and all frames (time, n_features), standardised series by series."""
         if not self.standardise:
             return Scaling.none(given.shape[1]), given
         series = np.split(given, np.cumsum(parts)[:-1])
@@ -150,10 +150,11 @@ class Learning(FittedState):
             )
 
     def _look_back(self, past: Array, begins: Mask, progress: Progress) -> tuple[Choice, SparseCoder | None]:
-        """Return the parameters, given or chosen, and a coder to learn further, or None if it must be learned afresh.
+        """Return the given or chosen parameters, and the coder of the choice, which can learn further.
 
         Parameters that are 'auto', and those of an extrapolation with folds, are chosen by walk-forward errors. The
-        coder was used for the choice and has not learned from the held-out frames.
+        coder of the choice has not learned from the held-out frames. It is None if the dictionary must be learned
+        afresh.
         """
         names = ("n_components", "lam", "centred", "rank_tol", "activity_bound", "merge_parallel", "half_stencils")
         how: dict[str, Any] = {name: getattr(self, name) for name in names} | {
@@ -178,10 +179,10 @@ class Learning(FittedState):
     ) -> SparseCoder:
         """Return a coder fitted to the samples (n, n_features) that `dictionary_from` selects, or a given fitted coder.
 
-        `learned` is a coder that was fitted to all samples except the held-out ones. A dictionary of the whole past
-        continues from it, instead of being learned twice. A dictionary of the window does not, because it must not
-        depend on earlier frames. A subclass may return another coder, such as one of a model that has learned from the
-        same samples.
+        `learned` is a coder that was fitted to all samples except the held-out ones. With `dictionary_from='past'`, it
+        learns from the held-out samples too, so that nothing is learned twice. With 'window', a new coder is fitted,
+        because the dictionary must not depend on earlier frames. A subclass may return another coder, such as that of a
+        model which has learned from the same samples.
         """
         place: dict[str, Any] = {"device": self.device, "dtype": self.dtype}
         if self.coder is None:
@@ -203,7 +204,7 @@ class Learning(FittedState):
         return np.asarray(coder.transform(frames))
 
     def check_next(self, X: ArrayLike, *, reset: bool = False, minimum: int = 1) -> Array:
-        """Return checked frames (time, n_features). Unless `reset`, columns of a table must be those given to `fit`."""
+        """Return checked frames (time, n_features). Unless `reset`, a table must have the columns given to `fit`."""
         frames = check_series(X, minimum=minimum, largest=self._largest)
         validate_data(self, X, skip_check_array=True, reset=reset)
         return frames

@@ -1,8 +1,8 @@
 """Prediction intervals from walk-forward errors, by adaptive conformal inference.
 
 A quantile of the next frame is the prediction plus a quantile of the latest errors, for each feature and each step
-ahead. The level of this quantile is adapted with each frame that arrives (Gibbs and Candès, 2021): it rises if the
-frame lies above the predicted quantile and falls if it lies below. So intervals keep their coverage while the series
+ahead. The level of the latter is adapted with each frame that arrives (Gibbs and Candès, 2021): it rises if the frame
+lies above the predicted quantile, and falls if it lies below. So intervals keep their coverage while the series
 changes, whatever its distribution is.
 """
 
@@ -19,20 +19,21 @@ from psmt.types import Array
 T = TypeVar("T")
 
 KEPT = 100
-"""Number of latest errors whose quantiles are taken. More make quantiles steadier, but slower to follow a change."""
+"""Number of latest errors from which quantiles are computed. With more, quantiles vary less and adapt more slowly."""
 
 CALIBRATED = 100
-"""Largest number of frames at the end of the past that are predicted when an interval is first asked for."""
+"""Largest number of frames at the end of the past that are predicted when the first interval is requested."""
 
 FEWEST = 10
-"""Smallest number of errors that intervals are computed from. Levels are adapted from twice as many on."""
+"""Smallest number of errors from which intervals are computed. Levels are adapted from twice as many on."""
 
 RATE = 0.015
 """Step size of adaptive conformal inference: the change of a level per frame, relative to the miss."""
 
 _INWARD = 3.0  # a level adapts to at most this multiple of the nominal tail probability
 _TAIL = 8.0
-"""Slope of a bound beyond the largest error, in units of the distance from the median to that error per unit level."""
+"""Slope of a quantile beyond the largest error: its increase per unit of level, as a multiple of the distance from the
+median to the largest error."""
 
 
 class Interval(NamedTuple, Generic[T]):
@@ -46,8 +47,8 @@ class Interval(NamedTuple, Generic[T]):
 class ForecastErrors(AttributeState):
     """The latest walk-forward errors of a model for 1 to `n_ahead` steps, and adapted levels of their quantiles.
 
-    Errors have shape (n, n_ahead, n_features), in units of standardised frames. The model's predictions that are not
-    scored yet are part of the state. Arrays are replaced, never changed in place.
+    Errors have the shape (n, n_ahead, n_features) and the units of standardised frames. Predictions of frames that have
+    not arrived yet are part of the state. Arrays are replaced, never changed in place.
     """
 
     state_arrays = ("_errors", "_forecasts", "_quantiles", "_levels")
@@ -62,11 +63,11 @@ class ForecastErrors(AttributeState):
 
     @property
     def n_ahead(self) -> int:
-        """Return the largest number of steps ahead whose errors are known. It is 0 if no interval was asked for."""
+        """Return the largest number of steps ahead whose errors are known. It is 0 before the first interval."""
         return int(self._errors.shape[1])
 
     def begin(self) -> None:
-        """Continue with another series. Predictions that are not scored yet are dropped."""
+        """Continue with another series. Predictions of frames that have not arrived are dropped."""
         self._forecasts = self._forecasts[:0]
 
     def observe(self, forecast: Array, frame: Array) -> None:
@@ -82,9 +83,9 @@ class ForecastErrors(AttributeState):
         self._errors = np.concatenate([self._errors, error[None]])[-KEPT:]
 
     def bounds(self, quantiles: Iterable[float], n_ahead: int) -> Array:
-        """Return these quantiles (n_quantiles, n_ahead, n_features) of the error, from lowest to highest.
+        """Return quantiles (n_quantiles, n_ahead, n_features) of the error, from lowest to highest.
 
-        A quantile that is asked for the first time is adapted to the known errors first.
+        The level of a quantile that is requested for the first time is first adapted to the known errors.
         """
         wanted = sorted(quantiles)
         if new := [one for one in wanted if one not in self._quantiles]:
@@ -127,8 +128,8 @@ class ForecastErrors(AttributeState):
 def _quantile(ordered: Array, level: Array) -> Array:
     """Return the quantiles of sorted errors (n, ..) at levels (..).
 
-    A level may be too far out to lie between two errors, even below 0 or above 1. Its quantile is extrapolated: it is
-    farther from the median than the smallest or largest error.
+    A level may lie beyond those of the smallest and the largest error, even below 0 or above 1. Its quantile is then
+    extrapolated: it is farther from the median than this error.
 
     >>> _quantile(np.arange(99.0)[:, None], np.array([0.5])).tolist()
     [49.0]

@@ -1,9 +1,9 @@
-"""Base class of all models that predict frames: online learning and walk-forward scoring."""
+"""Base class of all models that predict frames, with online learning and walk-forward scoring."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from copy import deepcopy
 from functools import wraps
 from itertools import pairwise
@@ -25,7 +25,7 @@ _USER = "_used_by"  # name of the attribute that marks a model while a thread is
 
 
 def by_one_thread(method: Method) -> Method:
-    """Make a method raise `SharedModelError` if another thread runs a method with this decorator on the same model."""
+    """Make a method raise `SharedModelError` while another thread is inside a decorated method of the same model."""
 
     @wraps(method)
     def guarded(model: Forecaster, /, *args: Any, **kwargs: Any) -> Any:
@@ -37,7 +37,7 @@ def by_one_thread(method: Method) -> Method:
                 del model.__dict__[_USER]
             limit.leave()
 
-        # Twice: an interrupt may strike where the first one begins.
+        # `leave` is called twice, because an interrupt may strike just before the first call.
         try:
             try:
                 # `setdefault` is atomic: of two threads, one finds the mark of the other.
@@ -61,7 +61,7 @@ def as_small_work(method: Method) -> Method:
     @by_one_thread
     @wraps(method)
     def limited(model: Any, /, *args: Any, **kwargs: Any) -> Any:
-        with model._engine.small_work():  # noqa: SLF001  it is a method of the model
+        with model._engine.small_work():  # noqa: SLF001
             return method(model, *args, **kwargs)
 
     return cast(Method, limited)
@@ -74,13 +74,10 @@ def _shared(model: object) -> SharedModelError:
 
 
 class Forecaster(SavedModel, BaseEstimator):
-    """A scikit-learn estimator that receives frames, (n_features,) or (height, width), and predicts the next.
-
-    A subclass defines how its input is checked.
-    """
+    """A scikit-learn estimator that receives frames, (n_features,) or (height, width), and predicts the next frame."""
 
     _undo: Callable[[], None] | None = None
-    """Function that restores the state before a change. A method sets it before the change, and to None after it."""
+    """Function that restores an earlier state. A method sets it before it changes the model, and to None afterwards."""
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = dict(super().__getstate__())
@@ -110,12 +107,12 @@ class Forecaster(SavedModel, BaseEstimator):
     @property
     @abstractmethod
     def surprise_(self) -> float:
-        """Return how unexpected the last frame was. The usual value is 1."""
+        """Return how unexpected the last frame was, divided by the usual value."""
 
     @property
     @abstractmethod
     def cut_(self) -> bool:
-        """Return whether the last frame began something new."""
+        """Return whether the last frame began a new scene."""
 
     @abstractmethod
     def check_next(self, X: ArrayLike) -> NDArray[Any]:
@@ -126,9 +123,9 @@ class Forecaster(SavedModel, BaseEstimator):
 
     @by_one_thread
     def partial_fit(self, X: ArrayLike, y: object = None) -> Self:
-        """Receive the next frames (time, ..) one by one, as `update` does. The first call does what `fit` does.
+        """Receive the next frames (time, ..) one by one, as by `update`. A model that is not fitted is fitted to them.
 
-        If one of the frames is invalid, or the call is interrupted, none is received.
+        If one of the frames is invalid, or the call is interrupted, no frame is received.
         """
         if not self.__sklearn_is_fitted__():
             return self.fit(X)
@@ -143,12 +140,12 @@ class Forecaster(SavedModel, BaseEstimator):
         return self
 
     def score(self, X: ArrayLike, y: object = None) -> float:
-        """Return minus the squared error of predicting the frames of X (time, ..), relative to copying the last frame.
+        """Return minus the squared error of predicting the frames of X (time, ..), divided by that of copying.
 
-        The score of copying is -1, and that of perfect predictions is 0. The score is measured walk-forward on a copy
-        of the model, which receives the first frame, predicts the second, receives the second, and so on. X need not
-        follow the training frames immediately, so ``GridSearchCV(model, grid, cv=TimeSeriesSplit())`` works. The score
-        is NaN if all frames of X are equal, because copying then makes no error.
+        Copying scores -1, and perfect predictions score 0. The score is measured walk-forward on a copy of the model,
+        which receives the first frame, predicts the second, receives the second, and so on. X need not follow the
+        training frames immediately, so ``GridSearchCV(model, grid, cv=TimeSeriesSplit())`` works. The score is NaN if
+        all frames of X are equal, because copying then makes no error.
         """
         check_is_fitted(self)
         frames = self.check_next(X)
@@ -156,14 +153,9 @@ class Forecaster(SavedModel, BaseEstimator):
             raise NotEnoughFramesError(
                 f"X has {len(frames)} frames (n_samples={len(frames)}); a score needs 2: one to receive, one to predict"
             )
-        missed = copied = 0.0
-        for (last, expected), (frame, _) in pairwise(self._walk(frames)):
+        walker, missed, copied = deepcopy(self), 0.0, 0.0
+        for last, frame in pairwise(frames):
+            expected = np.asarray(walker.update(last).predict())
             missed += float(np.sum(np.square(expected - frame), dtype=np.float64))
             copied += float(np.sum(np.square(last - frame), dtype=np.float64))
         return -missed / copied if copied > 0 else float("nan")
-
-    def _walk(self, frames: NDArray[Any]) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
-        """Yield each frame and the prediction that a copy of the model makes after it."""
-        walker = deepcopy(self)
-        for frame in frames:
-            yield frame, np.asarray(walker.update(frame).predict())

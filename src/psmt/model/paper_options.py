@@ -1,6 +1,7 @@
 """Departures from the paper, in one list that models, settings and reports share.
 
-docs/explanation/departures.md explains the purpose of each, how often it is active, and its effect on the error.
+docs/explanation/departures.md says for each departure why it is made, how often it is active, and how it changes the
+error.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ class Departures:
 
     @classmethod
     def literal(cls) -> Self:
-        """Return the paper's values. V is centred, because the paper calls it "the covariance matrix of A*"."""
+        """Return the values of the paper. V is centred, because the paper calls it "the covariance matrix of A*"."""
         return cls(
             half_stencils=True,
             centred=True,
@@ -64,7 +65,7 @@ class Departures:
 
     @property
     def recovery(self) -> dict[str, Any]:
-        """Return the parameters of the recovery of a code from its embedding, which is step 7 of the paper."""
+        """Return the parameters of step 7, the recovery of a code from a point of the embedding."""
         return {"activity_bound": self.activity_bound, "merge_parallel": self.merge_parallel}
 
     @property
@@ -73,7 +74,7 @@ class Departures:
         return asdict(self)
 
     def told(self) -> str:
-        """Return the departures in words."""
+        """Return the departures in words, separated by semicolons."""
         made = {
             "D without its half stencils": not self.half_stencils,
             "V about zero": not self.centred,

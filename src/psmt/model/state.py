@@ -1,4 +1,4 @@
-"""Parameters of `PSMT` with their constraints, and its fitted state, with functions that save and load both."""
+"""Parameters of `PSMT` with their constraints, its fitted state, and saving and loading."""
 
 from __future__ import annotations
 
@@ -80,12 +80,12 @@ class Parameters(Forecaster):
 
     @classmethod
     def literal(cls, **parameters: Any) -> Self:
-        """Return a model with the paper's choices, except for parameters that are given.
+        """Return a model with the choices of the paper. Given parameters replace them.
 
         The dictionary is learned from the frames of the window. Second differences have half stencils at both ends. The
         covariance V of the codes is not regularised, and step 7 has neither a bound nor merged columns. Where the paper
-        leaves something open, this model does what all models do: a singular V is inverted on its range, and an atom
-        that does not vary in the window keeps its activity.
+        leaves something open, this model does not differ from others: a singular V is inverted on its range, and an
+        atom that does not vary in the window keeps its activity.
 
         >>> from psmt import PSMT
         >>> model = PSMT.literal(n_atoms=24, window=200)
@@ -96,7 +96,7 @@ class Parameters(Forecaster):
 
     @classmethod
     def for_series(cls, **parameters: Any) -> Self:
-        """Return a model with defaults for series other than films, in any units. Given parameters replace these.
+        """Return a model with defaults for series other than films, in any units. Given parameters replace them.
 
         Cuts are ignored, because a sharp change of such a series is usually part of its dynamics.
 
@@ -143,16 +143,16 @@ class FittedState(Parameters):
     """The part of the last frame (n_features,) that its code does not explain, or zero if it is not used."""
 
     _intervals: ForecastErrors
-    """Walk-forward errors, recorded as soon as an interval has been asked for."""
+    """Walk-forward errors, which are recorded from the first request of an interval on."""
     _forecast: Array | None = None
-    """The predictions (steps, n_features) from the present state, in standardised units, kept for the next use."""
+    """The next frames (steps, n_features) in standardised units, if they were predicted from the present state."""
     _table: TableForm | None = None  # form of the table that `fit` was given, or None
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "moments_")
 
     def _keep(self) -> Callable[[], None]:
-        """Return a function that restores the present state. What is slow to copy is computed again from the codes."""
+        """Return a function that restores the present state. Parts that are slow to copy are computed again."""
         rule, moments = self._extrapolation, self.moments_.keep()
         kept = {name: self.__dict__[name] for name in ("_scaling", "_embedding", "_residual")}
         kept |= {"_intervals": copy(self._intervals), "_forecast": self._forecast, "_table": self._table}
@@ -175,18 +175,18 @@ class FittedState(Parameters):
 
     @property
     def embedding_(self) -> Array:
-        """Return the embedding matrix P (n_components, n_atoms) of the present window. A low rank gives fewer rows."""
+        """Return the embedding matrix P of the present window (n_components, n_atoms), or fewer rows at low rank."""
         return self._engine.numpy(self._embed().matrix)
 
     @property
     def surprise_(self) -> float:
-        """Return how unexpected the last frame was. The usual value is 1."""
+        """Return how unexpected the last frame was, divided by the usual value."""
         check_is_fitted(self, "moments_")
         return self._watch.surprise
 
     @property
     def cut_(self) -> bool:
-        """Return whether the last frame began something new."""
+        """Return whether the last frame began a new scene."""
         check_is_fitted(self, "moments_")
         return self._watch.cut
 
@@ -215,7 +215,7 @@ class FittedState(Parameters):
 
     @by_one_thread
     def get_state(self) -> State:
-        """Return all arrays from which a model with the same header continues identically."""
+        """Return all arrays that a model with the same header needs to continue identically."""
         check_is_fitted(self, "moments_")
         embedding, numpy = self._embed(), self._engine.numpy
         arrays = {
@@ -284,7 +284,7 @@ class FittedState(Parameters):
 
     @classmethod
     def from_stored(cls, header: Header, arrays: State, *, device: str = "cpu", dtype: str = "float64") -> Self:
-        """Return the model of a file, on any device."""
+        """Return the model of a file, on the given device and with the given precision."""
         place: dict[str, Any] = {"device": device, "dtype": dtype}
         model = cls(**_stored_parameters(header), **place)
         model.coder_ = SparseCoder.from_stored(header["coder"], arrays["dictionary"], **place)
@@ -329,10 +329,10 @@ class FittedState(Parameters):
 
     @classmethod
     def load(cls, path: str | PathLike[str], *, device: str = "cpu", dtype: str = "float64") -> Self:
-        """Return the model that `save` wrote. On the same device its predictions are identical, bit for bit.
+        """Return the model that `save` wrote, on any device. On the device that saved it, predictions are identical.
 
-        It can be loaded on any device. `ModelFileError` is raised if the file is damaged or holds another class.
-        docs/how-to/model-files.md describes the format and its checks.
+        `ModelFileError` is raised if the file is damaged or holds another class. docs/how-to/model-files.md describes
+        the format and its checks.
         """
         return load_model(path, cls, device=device, dtype=dtype)
 

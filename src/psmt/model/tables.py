@@ -1,4 +1,4 @@
-"""Tables as input and output: a model that was fitted to a data frame predicts data frames, whose index continues."""
+"""Tables as input and output. A model that was fitted to a data frame predicts data frames, whose index continues."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _PANDAS = "pandas"
 
 @dataclass(frozen=True)
 class TableForm:
-    """Library of the table that a model was fitted to, and how its index continues.
+    """Library and index of the table that a model was fitted to.
 
-    The index continues if it is one of dates, periods or numbers with a constant step. Otherwise predicted rows are
-    numbered by their steps ahead.
+    An index of dates, periods or numbers with a constant step is continued. Otherwise predicted rows are numbered 1, 2,
+    3, .. by their steps ahead.
     """
 
     library: str
@@ -54,7 +54,7 @@ class TableForm:
 
     @staticmethod
     def check_stored(name: str, stored: object) -> None:
-        """Raise an error that names `name` unless a model's file describes an index that continues."""
+        """Raise an error that names `name` unless a value from a file has the form that `to_json` returns."""
         word, number = allowing(None, text), allowing(None, count(0))
         kinds = choice("", "dates", "periods", "numbers")
         own: dict[str, Constraint] = {"library": choice(_PANDAS, "polars"), "kind": kinds, "last": _label}
@@ -69,7 +69,7 @@ class TableForm:
         return form
 
     def to_json(self) -> dict[str, Any]:
-        """Return plain values."""
+        """Return the form as plain values for JSON."""
         return asdict(self)
 
     def after(self, n: int) -> Any:
@@ -91,14 +91,14 @@ class TableForm:
         return pd.RangeIndex(1, n + 1)
 
     def following(self, rows: Any) -> Any:
-        """Return the index of the rows that follow each of the given rows. This object describes the given rows."""
+        """Return the index of the rows that follow each of the given rows, whose form this is."""
         import pandas as pd
 
         return rows.index[1:].append(self.after(1)) if self.kind else pd.RangeIndex(1, len(rows) + 1)
 
 
 def as_table(values: Array, names: Any, library: str, index: Any, *, single: bool) -> Any:
-    """Return frames (n, n_features) as a data frame. With pandas, a single row becomes a Series named by its time."""
+    """Return frames (n, n_features) as a data frame. With pandas, a `single` frame is a Series named by its time."""
     if library != _PANDAS:
         import polars
 

@@ -1,1 +1,1 @@
-"""Numerical methods that several stages use: array functions, rank and sign, linear dynamics."""
+"""Numerical methods that several stages use: array functions, rank and signs."""

@@ -1,10 +1,10 @@
-"""Arrays of every engine: the array namespace in which the algorithms are written, and functions beyond it.
+"""Functions on the arrays of every engine.
 
-The algorithms take the namespace from their input, so the same code works on the arrays of every engine. `Namespace`
+The algorithms take the array namespace from their input, so one code works on the arrays of every engine. `Namespace`
 lists the functions that an array library must have: a part of the array API standard, with NumPy's names.
-`UncheckedLinalg` has two functions outside the standard, which only engines that capture work need. This module adds
-linear algebra (by SciPy for NumPy arrays), sums by group, and robust maxima. Arrays of all libraries have the type of
-NumPy arrays (see `psmt.types`).
+`UncheckedLinalg` lists functions outside the standard, which only engines that capture work need. This module adds
+linear algebra (by SciPy for NumPy arrays), sums by group, and robust maxima. For the type checker, arrays of all
+libraries are NumPy arrays (see `psmt.types`).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from scipy.linalg import lapack
 
 from psmt.types import AnyArray, Array, Ints, Mask
 
-FEWEST = 2  # up to this number of columns, separate products are faster than one product
+FEWEST = 2  # up to this number of columns, a product per column is faster than one product of matrices
 
 _FENCE = 3.0
 """A value is an outlier if it lies above the upper quantile by more than this many times the distance from the median
@@ -44,7 +44,7 @@ class Linalg(Protocol):
 
 
 class UncheckedLinalg(Protocol):
-    """Linear algebra that does not wait for results, with torch's names, for engines that capture work."""
+    """Functions for linear algebra, with torch's names, that return without waiting for their results."""
 
     def cholesky_ex(self, x: Array, /) -> tuple[Array, Ints]: ...
     def solve_ex(self, x: Array, b: Array, /) -> tuple[Array, Ints]: ...
@@ -52,7 +52,7 @@ class UncheckedLinalg(Protocol):
 
 
 class Namespace(Protocol):
-    """Functions that an array library must have. Its arrays must have operators, indexing and `mT`, and be writable."""
+    """Functions that an array library must have. Its arrays must be writable and have operators, indexing and `mT`."""
 
     @property
     def linalg(self) -> Linalg: ...
@@ -133,7 +133,7 @@ def array_namespace(array: AnyArray) -> Namespace:
 
 
 def eigh(matrix: Array) -> tuple[Array, Array]:
-    """Return the eigenvalues (n,), ascending, and eigenvectors (n, n), in columns, of a symmetric matrix (n, n)."""
+    """Return the ascending eigenvalues (n,) of a symmetric matrix (n, n), and its eigenvectors as columns (n, n)."""
     if is_numpy_array(matrix):
         # Divide and conquer, LAPACK's fastest routine for all eigenpairs, may not end on values that are not finite.
         if not len(matrix) or not np.isfinite(matrix.sum()):
@@ -147,7 +147,7 @@ def eigh(matrix: Array) -> tuple[Array, Array]:
 
 
 def eigh_generalised(matrix: Array, metric: Array) -> tuple[Array, Array]:
-    """Return eigenvalues (n,), ascending, and eigenvectors (n, n) of ``matrix x = r metric x``.
+    """Return the ascending eigenvalues r (n,) of ``matrix x = r metric x``, and the eigenvectors as columns (n, n).
 
     The metric must be positive definite.
     """
@@ -161,7 +161,7 @@ def eigh_generalised(matrix: Array, metric: Array) -> tuple[Array, Array]:
 
 
 def lowest_eigenpairs(matrix: Array, metric: Array, count: int) -> tuple[Array, Array]:
-    """Return the `count` lowest eigenvalues, ascending, and eigenvectors (n, count) of ``matrix x = r metric x``.
+    """Return the lowest eigenvalues r (count,) of ``matrix x = r metric x``, and their eigenvectors (n, count).
 
     The metric must be positive definite. Eigenvectors are scaled so that ``x' metric x = 1``.
     """
@@ -184,7 +184,7 @@ def lowest_eigenpairs(matrix: Array, metric: Array, count: int) -> tuple[Array, 
     if failed or info:
         values, vectors = eigh_generalised(matrix, metric)
         return values[:count], vectors[:, :count]
-    vectors[1:], _, _ = lapack.dormqr("L", "N", reflectors[1:, :-1], scales, vectors[1:], 64 * count)
+    vectors[1:], _, _ = lapack.dormqr("L", "N", reflectors[1:, :-1], scales, vectors[1:], 64 * max(count, 1))
     return values[:count], scipy.linalg.blas.dtrsm(1.0, factor, vectors, lower=1, trans_a=1)
 
 
@@ -223,9 +223,9 @@ def _mirrored(lower: Array) -> Array:
 
 
 def inverse_cholesky_unchecked(matrix: Array) -> tuple[Array, Mask]:
-    """Return the inverse (n, n) of the Cholesky factor, and whether () it exists, without waiting for the result.
+    """Return the inverse (n, n) of the Cholesky factor, and a truth value () that says whether it exists.
 
-    Except for NumPy, the namespace must have a `linalg` that is also an `UncheckedLinalg`.
+    This does not wait for the result. Except for NumPy, the namespace's `linalg` must also be an `UncheckedLinalg`.
     """
     xp = array_namespace(matrix)
     if is_numpy_array(matrix):
@@ -246,10 +246,10 @@ def solve_unchecked(matrix: Array, right: Array) -> Array:
 
 
 def orthonormal_columns(matrix: Array) -> Array:
-    """Return orthonormal columns (n, m), of which the first k span what the first k of the matrix (n, m) span.
+    """Return orthonormal columns (n, m). For each k, the first k span the space of the first k columns of the matrix.
 
-    Except for NumPy, these come from three Cholesky factorisations, which need not be waited for. A zero column stays
-    zero there, and all are NaN if a factorisation fails.
+    For libraries other than NumPy, they are computed by three Cholesky factorisations without waiting. A zero column
+    then stays zero, and all columns are NaN if a factorisation fails.
     """
     if is_numpy_array(matrix):
         return np.asarray(np.linalg.qr(matrix)[0], dtype=np.float64)
@@ -272,7 +272,7 @@ def add_to_diagonal(matrices: Array, values: Array | float) -> Array:
 
 
 def add_multiple(matrix: Array, factor: float, other: Array) -> Array:
-    """Add a multiple of another matrix in place, and return the matrix. One pass is made if the library can."""
+    """Add a multiple of another matrix in place, and return the matrix."""
     if is_numpy_array(matrix):
         matrix += factor * other
     else:
@@ -292,14 +292,14 @@ def subtract_outer(matrix: Array, left: Array, right: Array) -> Array:
 
 
 def few_times(matrix: Array, vectors: Array) -> Array:
-    """Return a matrix (n, m) times columns (m, k). Up to `FEWEST` columns are multiplied one by one, for speed."""
+    """Return the product of a matrix (n, m) and columns (m, k). Few columns are multiplied one by one, for speed."""
     if is_numpy_array(matrix) and vectors.shape[1] <= FEWEST:
         return np.stack([matrix @ vector for vector in vectors.T], axis=1)
     return matrix @ vectors
 
 
 def unit_columns(columns: Array) -> tuple[Array, Array]:
-    """Scale columns, given as rows (n_columns, n_features), to unit norm. Return them and their norms (n_columns,)."""
+    """Return columns, given as rows (n_columns, n_features), scaled to unit norm, and their norms (n_columns,)."""
     xp = array_namespace(columns)
     norms = xp.linalg.vector_norm(columns, axis=1)
     return columns / positive_or_one(norms)[:, None], norms
@@ -317,7 +317,7 @@ def contiguous(matrix: Array) -> Array:
 
 
 def sum_by_group(values: Array, group: Ints, n_groups: int) -> Array:
-    """Sum the columns of `values` (n, m) by their numbers `group` (m,), and return the sums (n, n_groups)."""
+    """Return sums (n, n_groups) of the columns of `values` (n, m). `group` (m,) is the group of each column."""
     if is_numpy_array(values):
         return np.array([np.bincount(group, row, n_groups) for row in values], dtype=np.float64)
     own: Any = values  # torch's own methods
@@ -346,7 +346,7 @@ def first_of_group(group: Ints) -> Ints:
 
 
 def robust_peak(values: Array) -> Array:
-    """Return the maximum () of sizes (n,) in the order of time, with outliers clipped, or zero if there are none.
+    """Return the maximum () of sizes (n,), which are in the order of time. Outliers are clipped. No sizes give zero.
 
     Without outliers this is exactly the maximum. The latest two sizes are never clipped, because step 6 extrapolates
     from them.
@@ -370,9 +370,9 @@ def _quantile(ordered: Array, share: float) -> Array:
 
 
 def drawn_back(wanted: Array, start: Array, length: Array, reach: Array | float) -> Array:
-    """Return `wanted` (n,) if its distance `length` () from `start` (n,) is at most `reach`.
+    """Return `wanted` (n,), or if its distance `length` () from `start` (n,) exceeds `reach`, a point in between.
 
-    Otherwise return the point at the distance `reach` on the way from `start` to `wanted`.
+    This point lies on the line from `start` to `wanted`, at the distance `reach` from `start`.
     """
     xp = array_namespace(wanted)
     too_far: Mask = length > reach

@@ -1,9 +1,9 @@
 """Rules for the rank, the regularisation and the signs of directions. V is the covariance of the window's codes.
 
 Codes are sparse, so some mixtures of atoms hardly occur in a window, and the inverse of V is arbitrary along them. If
-these mixtures were cut off, predictions would jump whenever a variance crosses the threshold. Instead V, and the
-second moment S of the second differences of the H codes, are regularised as if white noise of variance n were added to
-the codes (Tikhonov regularisation)::
+mixtures below some variance were cut off, predictions would jump whenever a variance crosses this threshold. Instead V,
+and the second moment S of the second differences of the H codes, are regularised as if white noise of variance n were
+added to the codes (Tikhonov regularisation)::
 
     V + n I,    S + 1.5 (H - 2) n I.
 
@@ -20,9 +20,9 @@ from psmt.numerics.arrays import array_namespace, eigh
 from psmt.types import Array, Mask
 
 RANK_TOL = 5e-10
-"""The noise variance n as a fraction of the variance of the more active atoms, up to a factor of sixteen. Mixtures of
-atoms with a far smaller variance are not determined by the window. Errors of predictions hardly change from 5e-10 to
-1e-7. A larger value departs further from the paper, and with a smaller one rounding errors show."""
+"""The noise variance n divided by the variance of the more active atoms, up to a factor of sixteen. The window does not
+determine mixtures of atoms whose variance is far below n. The errors of predictions hardly depend on this value between
+5e-10 and 1e-7. A larger value departs further from the paper. With a smaller value, rounding errors become visible."""
 
 NOISE_ROUGHNESS = 1.5  # variance of a second difference a_t - (a_(t-1) + a_(t+1)) / 2 of white noise of variance one
 
@@ -30,12 +30,12 @@ NULL = 1e-14  # a direction with less than this fraction of the largest variance
 _LEAST = 1e-150  # a direction with a smaller variance is ignored, because its square would underflow
 
 _OCTAVES = 8.0
-"""The noise stays constant until the variances have grown by this many octaves (factors of 2). If it changed a little
-at every slide, in all directions, no slide would be a low-rank change."""
+"""The noise variance n stays constant until the variances have grown by this many octaves (factors of 2). If n changed
+at every slide, no slide would be a change of low rank."""
 
 _RAMP = 1.0 / 512.0
-"""Fraction of these octaves over which the noise rises smoothly to its next value. Every slide on this ramp is solved
-afresh, so the ramp is short. Predictions hardly depend on n."""
+"""Fraction of these octaves over which n rises smoothly to its next value. The ramp is short, because the embedding
+must be solved afresh at every slide on it."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Whitening:
 
     @property
     def dual(self) -> Array:
-        """Return the matrix (n_features, k) by which ``P @ dual`` gives the coordinates of ``P = coordinates @ W'``."""
+        """Return the matrix (n_features, k) for which ``P @ dual`` is C if ``P = C @ W'``."""
         return self.directions * array_namespace(self.variances).sqrt(self.variances)
 
     @property
@@ -66,8 +66,8 @@ class Whitening:
 def noise_variance(variances: Array, rank_tol: float) -> Array:
     """Return the variance n () of the noise, given the variances of the atoms (n_features,).
 
-    It is proportional to a mean variance that is weighted by variance, so that unused atoms do not count. It changes in
-    steps that are joined by short smooth ramps, so that most slides do not change it.
+    It is about `rank_tol` times the mean variance of the atoms, weighted by variance so that unused atoms do not count.
+    It changes in steps, with short smooth ramps between them, so that most slides do not change it.
     """
     xp = array_namespace(variances)
     total = xp.sum(variances)
@@ -80,14 +80,14 @@ def noise_variance(variances: Array, rank_tol: float) -> Array:
 
 
 def moving(variances: Array) -> Mask:
-    """Return a mask (n_features,) of the atoms that vary, given their variances. Other atoms get zero columns in P."""
+    """Return a mask of the atoms that vary, given their variances (n_features,). Other atoms get zero columns in P."""
     return (variances > NULL * array_namespace(variances).max(variances)) & (variances > _LEAST)
 
 
 def whiten(covariance: Array, *, rank_tol: float = RANK_TOL) -> Whitening:
-    """Return the eigendecomposition of the regularised covariance V, or with ``rank_tol=0`` that of V on its range.
+    """Return the eigendecomposition of the regularised covariance V. With ``rank_tol=0``, V is not regularised.
 
-    Without regularisation the null space must be left out, because its directions would count as perfectly straight.
+    Then the null space of V is left out, because its directions would count as perfectly straight.
     """
     xp = array_namespace(covariance)
     variances = xp.linalg.diagonal(covariance)

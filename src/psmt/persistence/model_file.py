@@ -33,8 +33,8 @@ Header = dict[str, Any]
 class SavedModel(ABC):
     """Base of all classes that can be saved to a file.
 
-    A file holds a header, with the name of the class and the model's parameters, and the arrays of its state. Each
-    subclass registers its name, so that `load_model` can find the class of a file.
+    A file holds a header and the arrays of the model's state. The header has the name of the class and the model's
+    parameters. Each subclass is registered by its name, so that `load_model` can find the class of a file.
     """
 
     _classes: ClassVar[dict[str, type[SavedModel]]] = {}
@@ -89,9 +89,9 @@ Model = TypeVar("Model", bound=SavedModel)
 def load_model(path: str | PathLike[str], *kinds: type[Model], **place: Any) -> Model:
     """Return the model in a file, of the class that its header names.
 
-    This class must be one of `kinds`, if any are given. Otherwise it may be any imported class that saves models.
-    `place` are device and dtype, as in the `load` method of the class. `ModelFileError` is raised if the file is
-    damaged, does not match its schema, or comes from other software, another class or a newer version.
+    The class must be one of `kinds`. If none are given, it may be any imported class that saves models. `place` are
+    device and dtype, as in the method `load` of the class. `ModelFileError` is raised if the file is damaged, does not
+    match its schema, holds another class, or comes from other software or a newer version.
     """
     name, limit = shown(fspath(path)), one_blas_thread()
     try:
@@ -139,7 +139,7 @@ def _read_header(archive: Archive) -> Header:
 
 
 def _class_of(header: Header, kinds: tuple[type[Model], ...]) -> type[Model]:
-    """Return the class that a header names. The caller adds the file's name to a `ModelFileError` raised here."""
+    """Return the class that a header names. The caller puts the file's name before the message of an error."""
     wanted = " or ".join(kind.__name__ for kind in kinds) or "model"
     known: dict[str, Any] = {kind.__name__: kind for kind in kinds} or SavedModel._classes  # noqa: SLF001
     if header.get("format") != _FORMAT:
@@ -175,7 +175,7 @@ def part(arrays: Mapping[str, NDArray[Any]], prefix: str) -> State:
 
 
 def plain(parameters: Mapping[str, Any]) -> Header:
-    """Return parameters as JSON values, without device and dtype. Random generators become None, as they are state."""
+    """Return parameters as JSON values, without device and dtype. Other objects, such as generators, become None."""
     values = {}
     for key, value in parameters.items():
         if key in ("device", "dtype"):

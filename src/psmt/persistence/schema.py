@@ -1,9 +1,9 @@
 """Saved states: the protocol of all objects that are saved, declarations of states, and their checks.
 
 A state is a dict of arrays. An object that restores a state continues exactly as the object that returned it. A schema
-declares each array of a state with its dtype, its shape and the range of its numbers. A size that the parameters do not
-determine has a name. The first array with this name defines its length, and all others must agree. So names, dtypes and
-shapes are checked before any number is read, and numbers are checked before they are used.
+declares each array of a state with its dtype, its shape and the range of its numbers. The length of an axis is a number
+or a name. The first array that uses a name defines its length, and all others must agree. Names, dtypes and shapes are
+checked before any number is read, and numbers are checked before they are used.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ class Stateful(Protocol):
     """An object with a state. Its class also has a function `schema` that returns the `Field` of each array."""
 
     def get_state(self) -> State:
-        """Return copies of all arrays from which another object of this class continues identically."""
+        """Return copies of all arrays that another object of this class needs to continue identically."""
 
     def set_state(self, state: Mapping[str, NDArray[Any]], /) -> object:
         """Restore a state that `get_state` returned."""
 
 
 class AttributeState:
-    """Mixin that builds the state from the attributes that a class lists.
+    """Mixin whose state consists of the attributes that a class lists.
 
     >>> class Mean(AttributeState):
     ...     state_arrays, state_figures = ("_total",), ("count",)
@@ -48,7 +48,7 @@ class AttributeState:
     """Attributes (numbers or short vectors) that are saved together in one array, 'figures'."""
 
     def get_state(self) -> State:
-        """Return copies of all arrays from which another object of this class continues identically."""
+        """Return copies of all arrays that another object of this class needs to continue identically."""
         figures = [getattr(self, name) for name in self.state_figures]
         together = {"figures": np.hstack(figures).astype(np.float64)} if figures else {}
         return together | {name.lstrip("_"): np.array(getattr(self, name)) for name in self.state_arrays}
@@ -108,7 +108,7 @@ class Field(NamedTuple):
     check: tuple[Check, str] | None = None
     """A further condition on the numbers, and the end of the message if it fails."""
     group: str = ""
-    """Fields with the same non-empty group are either all present or all missing. Older files lack some groups."""
+    """Fields with one non-empty group are either all present or all missing. Older files lack some groups."""
 
 
 Schema: TypeAlias = Mapping[str, Field]
@@ -125,7 +125,7 @@ def counter(least: int = 0, most: int = 2**53) -> Field:
 
 
 def faded(memory: float, most: float = 1.0) -> float:
-    """Return an upper bound of an exponentially weighted sum of numbers up to `most`, with a memory of `memory` steps.
+    """Return an upper bound of a sum of numbers up to `most`, whose weights fall to 1/e in `memory` steps.
 
     >>> round(faded(8.0), 3)
     8.51

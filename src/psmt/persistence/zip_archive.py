@@ -29,7 +29,7 @@ _STRETCH = {zipfile.ZIP_STORED: 1, zipfile.ZIP_DEFLATED: 1032}
 _NAMES = {zipfile.ZIP_BZIP2: "bzip2", zipfile.ZIP_LZMA: "lzma"}
 """Compression methods that NumPy never writes. One compressed byte can unpack to millions."""
 
-_SLACK = 1 << 16  # number of bytes that are allowed in addition, because this little memory is harmless
+_SLACK = 1 << 16  # number of bytes that any member may unpack to, because this little memory is harmless
 _BLOCK = 1 << 20
 
 _MOST_AXES = 32
@@ -54,9 +54,9 @@ class ArrayLayout(NamedTuple):
 
 @contextmanager
 def trouble_named(what: str, kind: type[ValueError] = ArchiveError) -> Iterator[None]:
-    """Turn all errors into the class `kind`, with a one-line message that begins with `what`. Ignore all warnings.
+    """Turn errors in the context into the class `kind`, with a one-line message that begins with `what`.
 
-    `FileNotFoundError` and `PermissionError` are passed on unchanged.
+    `FileNotFoundError` and `PermissionError` are passed on unchanged. Warnings are ignored.
     """
     filters = warnings.filters
     try:
@@ -102,7 +102,7 @@ class Archive:
     @classmethod
     @contextmanager
     def open(cls, path: str | os.PathLike[str]) -> Iterator[Self]:
-        """Open a file from which arrays are read."""
+        """Yield the archive in a file, which is open inside the context."""
         with ExitStack() as stack:
             with trouble_named("no archive"):
                 file = stack.enter_context(reading(path, ArchiveError))
@@ -126,7 +126,7 @@ class Archive:
 
     @contextmanager
     def stream(self, name: str) -> Iterator[tuple[ArrayLayout, IO[bytes]]]:
-        """Yield the layout of an array and a stream of its numbers, whose errors `trouble_named` can convert."""
+        """Yield the layout of an array and a stream of its numbers. The caller reads the stream in `trouble_named`."""
         info = self._members[name]
         if info.compress_type not in _STRETCH:
             packed = _NAMES.get(info.compress_type, f"method {info.compress_type}")

@@ -1,6 +1,7 @@
-"""Constraints of parameters, which are declared once and checked by one function. No heavy imports.
+"""Constraints of parameters, which are declared once and checked by one function.
 
-Error messages name the value, the bound and a remedy. `psmt.utils.validation` has the checks of arrays.
+Error messages name the value, the bound and a remedy. `psmt.utils.validation` has the checks of arrays. NumPy is
+imported only where it is needed, because the command line imports this module first.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 _LARGEST = 1e100  # largest value of a real parameter, chosen so that its square is finite
-_MOST = 2**31 - 1  # largest count. No memory can hold an array with more rows.
+_MOST = 2**31 - 1  # largest count, because no memory can hold an array with more rows
 
 Constraint = Callable[[str, object], object]
 """Function of the name and the value of a parameter, which raises an error unless the value is allowed."""
@@ -35,7 +36,10 @@ def check_count(name: str, value: object, *, minimum: int = 1, maximum: float = 
 
 
 def check_real(name: str, value: object, *, minimum: float = 0.0, open_bound: bool = False) -> float:
-    """Return `value` as a float. Raise an error unless it is below 1e100 and >= `minimum` (> with `open_bound`)."""
+    """Return `value` as a float. Raise an error unless it is a number from `minimum` to 1e100.
+
+    With `open_bound`, `minimum` itself is not allowed.
+    """
     sign = ">" if open_bound else ">="
     if isinstance(value, bool) or not isinstance(value, Real):
         raise TypeError(f"{name}={value!r} is not a number; give a float {sign} {minimum}")
@@ -46,20 +50,6 @@ def check_real(name: str, value: object, *, minimum: float = 0.0, open_bound: bo
     if not number <= _LARGEST or number < minimum or (open_bound and number == minimum):
         raise ValueError(f"{name}={value} is out of range; use a finite {name} {sign} {minimum}")
     return number
-
-
-def check_choice(name: str, value: object, choices: tuple[str, ...]) -> str:
-    """Return `value`. Raise an error unless it is one of `choices`.
-
-    >>> check_choice("solver", "Closed", ("closed", "sgd"))
-    Traceback (most recent call last):
-    ...
-    ValueError: solver='Closed' is unknown; use one of 'closed', 'sgd'; did you mean 'closed'?
-    """
-    if value not in choices:
-        known = ", ".join(map(repr, choices))
-        raise ValueError(f"{name}={value!r} is unknown; use one of {known}{near_miss(value, choices)}")
-    return str(value)
 
 
 def near_miss(value: object, choices: Collection[str]) -> str:
@@ -78,29 +68,38 @@ def count(minimum: int = 1) -> Constraint:
 
 
 def real(minimum: float = 0.0, *, open_bound: bool = False) -> Constraint:
-    """Return the constraint that a value is a finite number >= `minimum` (> `minimum` if `open_bound`)."""
+    """Return the constraint that a value is a number from `minimum` to 1e100, without `minimum` if `open_bound`."""
     return lambda name, value: check_real(name, value, minimum=minimum, open_bound=open_bound)
 
 
 class choice:
-    """Constraint that a value is one of the given words. The command line offers these words, too."""
+    """Constraint that a value is one of the given words, which the command line lists in its help.
+
+    >>> choice("closed", "sgd")("solver", "Closed")
+    Traceback (most recent call last):
+    ...
+    ValueError: solver='Closed' is unknown; use one of 'closed', 'sgd'; did you mean 'closed'?
+    """
 
     def __init__(self, *choices: str) -> None:
         self.choices = choices
 
-    def __call__(self, name: str, value: object) -> None:
-        """Raise unless the value is one of the words."""
-        check_choice(name, value, self.choices)
+    def __call__(self, name: str, value: object) -> str:
+        """Return `value`. Raise an error unless it is one of the words."""
+        if value not in self.choices:
+            known = ", ".join(map(repr, self.choices))
+            raise ValueError(f"{name}={value!r} is unknown; use one of {known}{near_miss(value, self.choices)}")
+        return str(value)
 
 
 def text(name: str, value: object) -> None:
-    """Check that a value is a string."""
+    """Raise an error unless a value is a string."""
     if not isinstance(value, str):
-        raise TypeError(f"{name}={value!r} is not a string")
+        raise TypeError(f"{name}={value!r} is not a string; give one")
 
 
 def truth(name: str, value: object) -> None:
-    """Check that a value is True or False."""
+    """Raise an error unless a value is True or False."""
     if not isinstance(value, bool):
         import numpy as np
 
@@ -109,7 +108,7 @@ def truth(name: str, value: object) -> None:
 
 
 def seed(name: str, value: object) -> None:
-    """Check that a value is a seed of random numbers: None, a whole number below 2**32, or a NumPy generator."""
+    """Raise an error unless a value is a seed: None, a whole number below 2**32, or a NumPy RandomState."""
     import numpy as np
 
     if value is None or value is np.random or isinstance(value, np.random.RandomState):
@@ -118,13 +117,15 @@ def seed(name: str, value: object) -> None:
 
 
 def nothing(name: str, value: object) -> None:
-    """Check that a value is None."""
+    """Raise an error unless a value is None."""
     if value is not None:
         raise ValueError(f"{name}={value!r} is not None, the only value that it can have here")
 
 
 def mapping(constraints: Mapping[str, Constraint], *, complete: bool = True) -> Constraint:
-    """Return the constraint that a value maps these names (all, if `complete`) to values that meet their constraints.
+    """Return the constraint that a value is a mapping with these names, whose values meet the constraints of the names.
+
+    If `complete`, no name may be missing.
 
     >>> mapping({"n_atoms": count()})("parameters", {"n_atoms": 5, "colour": 1})
     Traceback (most recent call last):
@@ -197,7 +198,7 @@ def check_parameters(owner: object, constraints: Mapping[str, Constraint]) -> No
 
 
 def parameter(default: T, constraint: Constraint) -> T:
-    """Return a dataclass field with a default and a constraint, which `Declared` finds."""
+    """Return a dataclass field with a default and a constraint. `Declared` collects the constraints of a class."""
     return field(default=default, metadata={"constraint": constraint})
 
 
@@ -235,7 +236,7 @@ def by_name(cls: type[T]) -> type[T]:
 
 
 class Declared:
-    """Descriptor that returns the constraints of a dataclass, by the name of each field made by `parameter`."""
+    """Descriptor that returns a mapping from each field made by `parameter` to its constraint."""
 
     def __get__(self, _owner: object, cls: Any) -> dict[str, Constraint]:
         own = fields(cls) if is_dataclass(cls) else ()

@@ -24,10 +24,10 @@ _BLOCK = 1 << 23  # number of bytes that `blocks` reads at a time
 class DiskSeries(np.memmap[Any, np.dtype[np.float64]]):
     """Read-only rows (time, n_features) of finite float64 in a file, as a `numpy.memmap`.
 
-    A `DiskSeries` differs from a `memmap` in two ways. Each indexing operation first releases the pages that earlier
-    ones have mapped, so that peak memory does not grow with the file. A pickle holds the name of the file instead of
-    the numbers, so that other processes on this machine map the same file. A slice without a step is a `DiskSeries`.
-    Other indices and operations return plain arrays.
+    A `DiskSeries` differs from a `memmap` in two ways. Indexing first releases the pages of earlier reads, so that peak
+    memory does not grow with the file. A pickle holds the name of the file instead of the numbers, so that other
+    processes on this machine map the same file. A slice without a step is a `DiskSeries`. Other indices and operations
+    return plain arrays.
 
     Examples
     --------
@@ -40,7 +40,10 @@ class DiskSeries(np.memmap[Any, np.dtype[np.float64]]):
 
     @classmethod
     def write(cls, path: str | os.PathLike[str], parts: Iterable[Array]) -> DiskSeries:
-        """Write the rows of all parts (n, n_features) to a file, which is deleted when no array uses it any more."""
+        """Write the rows of all parts (n, n_features) to a file and return them as a series.
+
+        The file is deleted when no array uses it any more.
+        """
         n_features = 0
         try:
             with open(path, "wb") as file:
@@ -57,7 +60,7 @@ class DiskSeries(np.memmap[Any, np.dtype[np.float64]]):
 
     @classmethod
     def open(cls, path: str | os.PathLike[str], n_features: int, rows: slice = slice(None)) -> DiskSeries:
-        """Map the given rows of a file that another process created and will delete."""
+        """Return the given rows of a file, mapped into memory. Another process created the file and will delete it."""
         series = cls(path, dtype=np.float64, mode="r").reshape(-1, n_features)
         return cast(DiskSeries, series[rows])
 
@@ -78,7 +81,7 @@ class DiskSeries(np.memmap[Any, np.dtype[np.float64]]):
 
     @property
     def _first_row(self) -> int:
-        """Return the row of the file with which this series begins."""
+        """Return the index of the row of the file with which this series begins."""
         start = np.frombuffer(_mapping(self), np.uint8).ctypes.data
         return int(self.ctypes.data - start) // self.strides[0]
 
@@ -101,7 +104,7 @@ def _mapping(array: Any) -> Any:
 
 
 def release_pages(series: Array) -> None:
-    """Release the pages of a mapped file that this process has read. They stay in the system's cache."""
+    """Release the memory in which this process holds pages of a mapped file. They stay in the system's cache."""
     mapping = _mapping(series)
     if isinstance(mapping, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):  # Windows does not have it
         mapping.madvise(mmap.MADV_DONTNEED)

@@ -51,11 +51,11 @@ def shown_names(names: Iterable[object]) -> str:
 
 @contextmanager
 def reading(path: str | os.PathLike[str], error: type[Exception] = FrameSourceError) -> Iterator[BinaryIO]:
-    """Open a file that a user named, for reading. All of psmt opens such files by this function.
+    """Open a file that a user named, for reading. All such files are opened by this function.
 
     Pipes, sockets and devices are refused, because reading them may never end or may have effects. The check is made on
     the opened file, because the name may point to another file a moment later. A missing file raises
-    `MissingSourceError`. Any other failure, also while the file is read, raises `error` with the name of the file.
+    `MissingSourceError`. Any other failure, inside the context too, raises `error` with the name of the file.
     """
     try:
         with open(path, "rb", opener=_without_waiting) as file:
@@ -81,7 +81,7 @@ def _without_links(path: str, flags: int) -> int:
 
 
 def temporary_name(path: Path) -> Path:
-    """Return the name of a temporary file beside `path`. It contains the process id, which `clear_stale` uses."""
+    """Return the name of a temporary file beside `path`, with machine and process id, which `clear_stale` uses."""
     return path.with_name(f".{path.name}.{_machine()}.{os.getpid()}.tmp")
 
 
@@ -118,8 +118,9 @@ def writing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 def locked(folder: Path, report: Callable[[str], None]) -> Iterator[None]:
     """Wait until no other process works in a folder of results, and keep others out until the end of the context.
 
-    If it must wait, `report` is called once with a sentence that names the other process. The lock is a file with an
-    flock, which ends with its process, however that ends. Without flock (Windows, some network disks) nobody waits.
+    While it waits, `report` is called once with a sentence that names the other process. The lock is an flock on a file
+    in the folder, which the system releases when the process ends. Without flock (Windows, some network disks) there is
+    no waiting.
     """
     path, reported = folder / ".psmt-lock", False
     while (file := _try_lock(path)) is None:
@@ -161,7 +162,7 @@ def _try_lock(path: Path) -> BinaryIO | None:
 
 
 def write_files(folder: str | os.PathLike[str], files: Mapping[str, bytes | Iterable[bytes]]) -> None:
-    """Write all files into the folder, or none, and remove temporary files of killed runs.
+    """Write all files into the folder, or none of them. Temporary files of killed runs are removed.
 
     The content of a file is bytes, or an iterable of bytes that are written one after the other.
     """
@@ -207,6 +208,6 @@ def _alive(pid: int) -> bool:
         os.kill(pid, 0)
     except (ProcessLookupError, OverflowError):
         return False
-    except OSError:
-        return True
+    except PermissionError:  # a process of another user
+        pass
     return True

@@ -20,7 +20,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def njit(*, cache: bool = False, **options: Any) -> Callable[[Function], Function]:
-    """Do what Numba's decorator does, except that `cache` is ignored if compiled code cannot be stored."""
+    """Return Numba's decorator `njit`, except that `cache` is ignored if compiled code cannot be stored."""
 
     def decorate(function: Function) -> Function:
         kernel = numba.njit(**options)(function)

@@ -1,8 +1,8 @@
 """Limits on the threads of BLAS and numba, for work that is parallel at another level or too small to share.
 
-OpenBLAS built on pthreads, as in the wheels of NumPy and SciPy, has one number of threads for the whole process; even
-its `openblas_set_num_threads_local` sets this number. So callers are counted: the first thread that enters sets the
-limit, and the last one that leaves restores the former number. Other BLAS libraries are not limited.
+OpenBLAS built on pthreads, as in the wheels of NumPy and SciPy, has one number of threads for the whole process. Even
+its `openblas_set_num_threads_local` changes this number. Therefore the threads that need a limit are counted: the first
+that enters sets the limit, and the last that leaves restores the former number. Other BLAS libraries are not limited.
 """
 
 from __future__ import annotations
@@ -92,10 +92,10 @@ class _Holders:
 
     @property
     def depth(self) -> int:
-        """Number of limits that the calling thread has entered and not left.
+        """Return the number of limits that the calling thread has entered and not left.
 
-        It is 0 if the thread holds no limit, even if the stored number is larger, as it is after limits were left in
-        another order than they were entered.
+        The stored number may be too large after limits were left in another order than they were entered. It counts
+        only while the thread holds a limit.
         """
         return getattr(self.own, "depth", 0) if threading.get_ident() in self.threads else 0
 
@@ -120,11 +120,11 @@ _holders = _Holders()
 class one_blas_thread(AbstractContextManager[None]):
     """A context that limits BLAS to one thread. It can be nested, and many threads may enter it.
 
-    While any thread is inside, OpenBLAS has one thread for all of them. The former
-    numbers are restored after errors, in any order of threads, and in a forked child.
+    While any thread is inside, OpenBLAS has one thread for all of them. The former numbers are restored after errors,
+    whatever the order in which threads leave, and in a forked child.
 
-    `leave` ends the limit. It can be called at any time and repeatedly. So callers who also call it in an outer
-    ``finally`` leave no limit behind, wherever an interrupt strikes.
+    `leave` ends the limit. It can be called at any time and repeatedly. A caller that also calls it in an outer
+    ``finally`` leaves no limit behind, wherever an interrupt strikes.
     """
 
     def __init__(self) -> None:
@@ -149,9 +149,9 @@ class one_blas_thread(AbstractContextManager[None]):
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Return a context that limits BLAS, OpenMP and numba to one thread each. It can be nested.
+    """Limit BLAS, OpenMP and numba to one thread each inside the context, which can be nested.
 
-    The numbers of OpenMP and numba are limited for the calling thread only.
+    The limits of OpenMP and numba hold for the calling thread only.
     """
     threads = numba.get_num_threads()
     with one_blas_thread(), threadpool_limits(1, user_api="openmp"):

@@ -13,10 +13,10 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 def all_or_nothing(method: Method) -> Method:
-    """Run a method, which returns self, on a copy of the object, and take over the copy's attributes at the end.
+    """Return a method that changes its object entirely or not at all, given a method that changes it and returns self.
 
-    The method must not change attributes in place that `copy.copy` shares. Limits of threads that an interrupt left
-    behind are restored.
+    The given method runs on a copy of the object. If it succeeds, the object takes over the attributes of the copy. The
+    method must not change attributes in place that `copy.copy` shares. Limits of BLAS threads are lifted in any case.
 
     >>> class Counter:
     ...     n = 0

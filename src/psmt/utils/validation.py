@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from math import isqrt
+from os import PathLike
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -11,12 +13,13 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
 
 from psmt.errors import NotEnoughFramesError, SeriesWarning
+from psmt.types import Array
 from psmt.utils.disk_series import DiskSeries
 
 Float = TypeVar("Float", bound=np.floating[Any])
 
 LARGEST = 1e36
-"""Largest value in a series or a model's state, chosen so that fourth powers of products of two stay finite."""
+"""Largest value in a series or in the state of a model, chosen so that the fourth power of its square is finite."""
 
 LARGEST_LEVEL = 1e8
 """Largest grey level, chosen so that its fourth power stays finite in float32."""
@@ -31,10 +34,10 @@ def check_series(
     largest: float = LARGEST,
     columns: Sequence[str] | None = None,
 ) -> NDArray[np.float64]:
-    """Return a finite float64 array (time, features) with at least `minimum` rows; a `DiskSeries` is returned as it is.
+    """Return a finite float64 array (time, features) with at least `minimum` rows. A `DiskSeries` is returned as it is.
 
-    `columns` are names of features for messages, by default those of a table. Some messages contain words that
-    scikit-learn's checks of estimators require.
+    `columns` are names of features for messages. The default are the columns of a table. Some messages contain words
+    that scikit-learn's checks of estimators require.
     """
     if isinstance(values, list | tuple) and any(getattr(part, "ndim", 0) == 2 for part in values):
         raise ValueError(
@@ -44,10 +47,14 @@ def check_series(
     names = getattr(values, "columns", columns)
     array: Any = values if isinstance(values, DiskSeries) else as_array(values, name=name)
     if array.ndim != 2:
+        way = f"by np.reshape({name}, (-1, 1)) if it is one feature over time, or by .reshape(1, -1) if it is one frame"
+        if array.ndim > 2:
+            way = f"by {name}.reshape({len(array)}, -1); psmt.FramePredictor takes frames (time, height, width)"
+        elif isinstance(values, str | PathLike):
+            way = "after reading it from the file, as by psmt.datasets.load(path).X"
         raise ValueError(
             f"{name} has shape {array.shape}; a series is (time, features): reshape each frame to one row. "
-            f"Reshape your data by np.reshape({name}, (-1, 1)) if it is one feature over time, or by .reshape(1, -1) "
-            "if it is a single frame"
+            f"Reshape your data {way}"
         )
     if array.dtype.kind in "OM":  # columns of a table without a common type, or dates
         array = _numbers(array, name, names)
@@ -86,7 +93,8 @@ def as_array(values: object, *, name: str) -> NDArray[Any]:
     ...
     ValueError: X is a list that no array can be made of: its rows differ in length, or hold something else than numbers
     """
-    refuse_sparse(values, name=name)
+    if issparse(values):
+        raise TypeError(f"{name} is sparse, which is not supported: frames are dense; give {name}.toarray()")
     if isinstance(values, np.ma.MaskedArray) and values.dtype.names is None and np.ma.is_masked(values):
         raise ValueError(f"{name} has masked values, and no model handles gaps; fill them, as by {name}.filled(0)")
     try:
@@ -112,7 +120,7 @@ def real_array(values: ArrayLike, *, name: str) -> NDArray[Any]:
 def check_samples(estimator: Any, X: ArrayLike, *, reset: bool = True, finite: bool = True) -> NDArray[np.float64]:
     """Return samples (n_samples, n_features), checked by scikit-learn. If `finite`, values are checked too.
 
-    If `reset` is True, feature names of a table are stored. Otherwise they are compared with the stored ones.
+    If `reset` is True, the estimator stores the feature names of a table. Otherwise they must equal the stored names.
     """
     from sklearn.utils.validation import validate_data
 
@@ -124,7 +132,7 @@ def check_samples(estimator: Any, X: ArrayLike, *, reset: bool = True, finite: b
 
 
 def check_size(values: NDArray[Any], *, name: str, largest: float = LARGEST) -> None:
-    """Raise if a number is so large that computations with it would overflow.
+    """Raise an error if a number is so large that computations with it would overflow.
 
     >>> check_size(np.array([1.0, -1e200]), name="X")
     Traceback (most recent call last):
@@ -141,13 +149,13 @@ def check_size(values: NDArray[Any], *, name: str, largest: float = LARGEST) -> 
 
 @np.errstate(over="ignore")
 def as_floats(array: NDArray[Any], dtype: type[Float]) -> NDArray[Float]:
-    """Return an array as floats of another size, without a copy if possible. Larger numbers become infinite."""
+    """Return an array converted to `dtype`, without a copy if possible. Numbers beyond its range become infinite."""
     return array.astype(dtype, copy=False)
 
 
 @np.errstate(all="ignore")
 def check_numbers(values: NDArray[np.float64], *, name: str) -> None:
-    """Raise an error, worded as scikit-learn requires, if a number is not finite or too large. Read the values once."""
+    """Raise an error, worded as scikit-learn requires, if a number is not finite or too large."""
     from sklearn.utils import assert_all_finite
 
     flat = values.reshape(-1)
@@ -157,41 +165,35 @@ def check_numbers(values: NDArray[np.float64], *, name: str) -> None:
         check_size(values, name=name)
 
 
-def refuse_sparse(values: object, *, name: str) -> None:
-    """Raise an error if the values are a sparse matrix. Frames must be dense; only their codes may be sparse."""
-    if issparse(values):
-        raise TypeError(f"{name} is sparse, which is not supported: frames are dense; give {name}.toarray()")
-
-
 def _column(i: int, names: Any) -> str:
     return f"column {i if names is None else repr(names[i])}"
 
 
 def _numbers(array: NDArray[Any], name: str, columns: Any = None) -> NDArray[np.float64]:
     """Return Python objects as float64 numbers. The error for other objects names their column."""
+    kind, why = cast(type[Exception], ValueError), f"dates of dtype {array.dtype}"
     try:
         if array.dtype.kind != "M":
             return array.astype(np.float64)
     except (TypeError, ValueError) as error:
         kind, why = type(error), str(error)
-    else:
-        kind, why = ValueError, f"dates of dtype {array.dtype}"
-    for i, values in enumerate(array.T if array.ndim == 2 else [array]):
-        example = next((value for value in values.ravel() if not is_number(value)), None)
-        if example is not None:
-            where = _column(i, columns)
-            is_date = hasattr(example, "isoformat") or isinstance(example, np.datetime64 | np.timedelta64)
-            way = (
-                f"make it the index, as by set_index({columns[i]!r})" if is_date and columns is not None else "drop it"
-            )
-            what = "holds dates" if is_date else "holds no numbers"
-            why = f"{why}; {where} {what}, such as {str(example)[:40]!r}: {way}, or convert it"
-            break
-    raise kind(f"{name} has a value that is not a number ({why}); a series holds real numbers")
+    each = enumerate(array.T if array.ndim == 2 else [array])
+    odd = ((i, value) for i, values in each for value in values.ravel() if not is_number(value))
+    i, example = next(odd, (0, None))
+    way = "drop it"
+    if hasattr(example, "isoformat") or isinstance(example, np.datetime64 | np.timedelta64):
+        why = "one of the dates"
+        way = "drop it" if columns is None else f"make it the index, as by set_index({columns[i]!r})"
+    elif isinstance(example, str):
+        why = "text"
+    raise kind(
+        f"{name} has a value that is not a number: {str(example)[:40]!r} in {_column(i, columns)} is {why}; {way}, or "
+        "convert the column to numbers"
+    )
 
 
 def is_number(value: object) -> bool:
-    """Return whether a value is a number or the text of one. Dates are not."""
+    """Return whether a value is a number or the text of a number. Dates are not numbers."""
     try:
         float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError):
@@ -200,6 +202,7 @@ def is_number(value: object) -> bool:
 
 
 _FEW = 20  # a series with fewer rows than this causes a warning
+_IRREGULAR = 0.15  # if this fraction of the steps of an index or more are long, the index is irregular
 
 
 def warn_of_mistakes(values: object, array: NDArray[np.float64]) -> None:
@@ -223,10 +226,10 @@ _LARGEST_CHECKED = 10_000_000  # largest number of values for which the smoothne
 
 
 def _is_transposed(array: NDArray[np.float64]) -> bool:
-    """Return whether columns are so much smoother than rows that they must be times, and not pixels of a picture.
+    """Return whether the steps from column to column are so small that columns must be times, and not pixels.
 
-    Neighbouring pixels are alike, too. But a fast film has no more than about ten times smoother columns, and columns
-    of a square picture have larger steps where one row of pixels ends and the next begins.
+    Neighbouring pixels of a picture are similar too. But even in a fast film, steps between pixels are not much below a
+    tenth of those between frames, and they are larger where one row of pixels ends and the next begins.
     """
     ratio = _roughness(array.T) / _roughness(array)
     for channels in (1, 3):
@@ -239,7 +242,7 @@ def _is_transposed(array: NDArray[np.float64]) -> bool:
 
 
 def _roughness(array: NDArray[np.float64]) -> float:
-    """Return the mean square of the steps from row to row, relative to the variance of the columns."""
+    """Return the mean square of the steps from row to row, divided by the variance of the columns."""
     centred = array - array.mean(axis=0)
     scale = float(np.sum(centred**2))
     return float(np.sum(np.diff(array, axis=0) ** 2)) / scale if scale > 0 else 1.0
@@ -247,19 +250,22 @@ def _roughness(array: NDArray[np.float64]) -> float:
 
 def warn(message: str) -> None:
     """Warn of a probable mistake in a series."""
-    import warnings
-
     warnings.warn(message, SeriesWarning, stacklevel=3)
 
 
-_RARE = 0.1  # largest share of long steps in time that are gaps; more of them are a pattern, such as weekends
+def _gaps(steps: Array) -> NDArray[np.intp]:
+    """Return the indices of the gaps among the steps in time (n,): those of more than 1.5 times the usual step.
+
+    If many steps are that long, as over weekends, the times are taken to be irregular, and there are no gaps.
+    """
+    gaps = np.flatnonzero(steps > 1.5 * np.median(steps)) if len(steps) else np.zeros(0, dtype=np.intp)
+    return gaps[: len(gaps) * (len(gaps) < _IRREGULAR * len(steps))]
 
 
-def warn_of_gaps(times: ArrayLike, labels: Any) -> None:
-    """Warn if a few steps between times are much longer than the others. `labels` are the times as they are shown."""
-    steps = np.diff(np.asarray(times, dtype=np.float64))
-    gaps = np.flatnonzero(steps > 1.5 * np.median(steps)) if len(steps) else steps
-    if 0 < len(gaps) <= _RARE * len(steps):
+def warn_of_gaps(times: ArrayLike, labels: Sequence[Any]) -> None:
+    """Warn if the times of rows have gaps. `labels` are the times as the message shows them."""
+    gaps = _gaps(np.diff(np.asarray(times, dtype=np.float64)))
+    if len(gaps):
         at = int(gaps[0])
         warn(
             f"the times of the rows have {len(gaps)} gap{'s'[: len(gaps) > 1]}, the first between {labels[at]} and "
@@ -267,23 +273,31 @@ def warn_of_gaps(times: ArrayLike, labels: Any) -> None:
         )
 
 
-def check_time_order(values: object, lengths: Sequence[int]) -> None:
-    """Raise unless the index of a table, if it has dates or numbers, increases within each series. Warn of gaps."""
+def check_time_index(values: object, lengths: Sequence[int]) -> None:
+    """Raise an error if the index of a table (dates or numbers) decreases within a series, and warn if it has gaps."""
     index = getattr(values, "index", None)
-    if index is None or not hasattr(index, "is_monotonic_increasing"):
+    if index is None or getattr(getattr(index, "dtype", None), "kind", "O") not in "iufM":
         return
-    start = 0
-    for length in lengths:
-        part = index[start : start + length]
-        if getattr(part.dtype, "kind", "O") in "iufM" and not part.is_monotonic_increasing:
-            at = int(np.argmax(part[1:] < part[:-1]))
-            raise ValueError(
-                f"the index of X is out of order: {part[at]} in row {start + at} is followed by {part[at + 1]}; rows "
-                "must be in order of time: use X.sort_index(), or X.reset_index(drop=True) if they are"
-            )
-        if getattr(part.dtype, "kind", "O") in "iufM":
-            warn_of_gaps(part.astype("int64") if part.dtype.kind == "M" else part, part)
-        start += length
+    times = np.asarray(getattr(index, "asi8", index), dtype=np.float64)
+    starts = np.cumsum([0, *lengths])
+    steps = np.delete(np.diff(times), starts[1:-1] - 1)
+    at = np.delete(np.arange(len(times) - 1), starts[1:-1] - 1)  # the rows before these steps
+    if (steps < 0).any():
+        row = int(at[np.argmax(steps < 0)])
+        raise ValueError(
+            f"the index of X is out of order: {index[row]} in row {row} is followed by {index[row + 1]}; rows must be "
+            "in order of time: use X.sort_index(), or X.reset_index(drop=True) if they are"
+        )
+    gaps = at[_gaps(steps)]
+    if len(gaps):
+        row = int(gaps[0])
+        parts = np.diff(np.union1d(starts, gaps + 1)).tolist()
+        apart = f"lengths={parts}" if len(parts) < 9 and min(parts) > 2 else "the lengths of the parts between them"
+        warn(
+            f"the index of X has {len(gaps)} gap{'s' * (len(gaps) > 1)}, the first from {index[row]} in row {row} to "
+            f"{index[row + 1]}, but rows count as successive; fill gaps, as by X.resample(..).interpolate(), or give "
+            f"{apart} to fit, so that nothing is learned across them"
+        )
 
 
 def check_film(values: ArrayLike) -> NDArray[np.float64]:
@@ -307,7 +321,7 @@ def check_frame(value: ArrayLike, n_features: int, *, name: str = "x", largest: 
 
 
 def check_finite(values: NDArray[np.floating], *, name: str, error: type[ValueError] = ValueError) -> None:
-    """Raise unless all numbers are finite."""
+    """Raise an error unless all numbers are finite."""
     if not np.isfinite(values).all():
         raise error(f"{name} holds NaN or infinite values in {values.dtype}; repair or drop such frames")
 

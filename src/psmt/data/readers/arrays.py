@@ -1,9 +1,8 @@
-"""Readers of arrays in memory and in ``.npy`` and ``.npz`` files. Two axes are a series; three or four are frames."""
+"""Readers of arrays in memory and in ``.npy`` and ``.npz`` files. Two axes are a series, three or four are frames."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Generator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from psmt.data.contract import Film, Frame, IndexedFilm, array_checksum, channels, check_kind, file_checksum, scaled
+from psmt.data.contract import Frame, IndexedFilm, array_checksum, channels, check_kind, file_checksum, scaled
 from psmt.data.readers.tables import SeriesSource
 from psmt.errors import FrameSourceError
 from psmt.persistence.zip_archive import Archive, ArchiveError, read_layout, trouble_named
@@ -22,7 +21,7 @@ _NAMES = ("frames", "series")  # names by which the array to read is found in a 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ArrayFrames(IndexedFilm):
-    """Frames of an array in memory or in a memory-mapped ``.npy`` file. Made by `open_array` and `open_npy`."""
+    """Frames of an array in memory or in a memory-mapped ``.npy`` file."""
 
     array: NDArray[Any] = field(repr=False)
     path: Path | None = None
@@ -31,51 +30,16 @@ class ArrayFrames(IndexedFilm):
         """Return the sha256 of the file's bytes, or of the array's dtype, shape and bytes."""
         return array_checksum(self.array) if self.path is None else file_checksum(self.path)
 
-    def _read(self, *, colour: bool) -> Generator[Frame, None, None]:
-        # The length of the array may exceed `n_frames`, which counts only the frames before `stop`.
-        for index in range(len(self.array)):
-            yield self._frame(index, colour=colour)
-
     def _frame(self, index: int, *, colour: bool) -> Frame:
         return channels(scaled(self.array[index], where=f"{self.name}: frame {index}"), colour=colour)
-
-
-@dataclass(frozen=True, kw_only=True)
-class NpzFrames(Film):
-    """Frames of one array in a ``.npz`` file, decompressed one at a time. Made by `open_npz`."""
-
-    path: Path
-    member: str
-    n_frames: int
-
-    def __len__(self) -> int:
-        return self.n_frames
-
-    def checksum(self) -> str:
-        """Return the sha256 of the file's bytes."""
-        return file_checksum(self.path)
-
-    def _read(self, *, colour: bool) -> Generator[Frame, None, None]:
-        try:
-            with Archive.open(self.path) as archive, archive.stream(self.member) as (layout, file):
-                n_bytes = int(np.prod(layout.shape[1:])) * layout.dtype.itemsize
-                for index in range(layout.shape[0]):
-                    with trouble_named(f"frame {index} cannot be decompressed"):
-                        block = file.read(n_bytes)
-                    if len(block) < n_bytes:
-                        raise ArchiveError(f"the array ends in frame {index} of {layout.shape[0]}")
-                    pixels = np.frombuffer(block, dtype=layout.dtype).reshape(layout.shape[1:])
-                    yield channels(scaled(pixels, where=f"{shown(self.path)}: frame {index}"), colour=colour)
-        except ArchiveError as error:
-            raise FrameSourceError(f"{shown(self.path)}: {error}; save it again") from error
 
 
 def open_array(
     array: NDArray[Any], stop: int | None = None, *, name: str = "array", path: Path | None = None
 ) -> ArrayFrames | SeriesSource:
-    """Open an array, without copying it.
+    """Return an array as a source, without copying it.
 
-    A ``(time, height, width)`` or ``(time, height, width, 3)`` array is a film. A ``(time, features)`` array is a
+    An array ``(time, height, width)`` or ``(time, height, width, 3)`` is a film. An array ``(time, features)`` is a
     series.
 
     >>> source = open_array(np.zeros((5, 4, 6), dtype=np.uint8))
@@ -115,42 +79,29 @@ def open_npy(path: Path, stop: int | None = None) -> ArrayFrames | SeriesSource:
     return open_array(array, stop, name=shown(path.name), path=path)
 
 
-def open_npz(path: Path, stop: int | None = None) -> NpzFrames | SeriesSource:
-    """Open the frames or the series in a ``.npz`` file.
+def open_npz(path: Path, stop: int | None = None) -> ArrayFrames | SeriesSource:
+    """Open the frames or the series in a ``.npz`` file. They are held in memory, unlike those of a ``.npy`` file.
 
     The file must have only one array, or exactly one that is called ``frames`` or ``series``.
     """
     try:
         with Archive.open(path) as archive:
-            member = _member(archive, path)
-            layout = archive.layout(member)
-            if len(layout.shape) == 2:
-                return SeriesSource(array=archive.read(member), name=shown(path.name), path=path, stop=stop)
+            names = archive.names
+            called = names if len(names) == 1 else [name for name in names if name in _NAMES]
+            if len(called) != 1:
+                raise FrameSourceError(
+                    f"{shown(path)} has {len(names)} arrays ({shown_names(names)}) and "
+                    f"{'more than one' if called else 'none'} is called 'frames' or 'series'; save the one to read "
+                    "alone, or as np.savez(path, frames=...) or np.savez(path, series=...)"
+                )
+            layout = archive.layout(called[0])
+            if len(layout.shape) != 2:  # refused before it is read
+                _check_frames(layout.shape, layout.dtype, where=shown(path))
+            return open_array(archive.read(called[0]), stop, name=shown(path.name), path=path)
     except ArchiveError as error:
         raise FrameSourceError(
             f"{shown(path)} cannot be read as an archive of arrays: {error}; save it again"
         ) from error
-    shape, dtype, fortran_order = layout
-    _check_frames(shape, dtype, where=shown(path))
-    if fortran_order:
-        raise FrameSourceError(
-            f"{shown(path)}: the array is stored in Fortran order, so frames are not contiguous; "
-            "save it again with np.ascontiguousarray(frames)"
-        )
-    source = NpzFrames(path=path, member=member, name=shown(path.name), shape=(shape[1], shape[2]), n_frames=shape[0])
-    return source.head(stop)
-
-
-def _member(archive: Archive, path: Path) -> str:
-    names = archive.names
-    called = names if len(names) == 1 else [name for name in names if name in _NAMES]
-    if len(called) != 1:
-        raise FrameSourceError(
-            f"{shown(path)} has {len(names)} arrays ({shown_names(names)}) and "
-            f"{'more than one' if called else 'none'} is called 'frames' or 'series'; save the one to read "
-            "alone, or as np.savez(path, frames=...) or np.savez(path, series=...)"
-        )
-    return called[0]
 
 
 def _check_frames(shape: tuple[int, ...], dtype: np.dtype[Any], *, where: str) -> None:

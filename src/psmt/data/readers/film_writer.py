@@ -29,10 +29,11 @@ _ENCODERS: dict[str, dict[str, str]] = {
 
 @contextmanager
 def writing_film(path: str | os.PathLike[str], *, fps: float | None = None) -> Iterator[Callable[[Picture], None]]:
-    """Context in which a film is written. It yields a function that adds a picture ``(height, width, 3)`` in RGB.
+    """Yield a function that adds a picture ``(height, width, 3)`` in RGB to a film.
 
-    The film is an MP4 file whatever the suffix of `path`. The default `fps` is 25. The first picture defines the size.
-    H.264 needs even sizes, so the last row or column is repeated if the number is odd. After an error no file is left.
+    The film is an MP4 file, whatever the suffix of `path`. The default `fps` is 25. The first picture defines the size.
+    H.264 needs even sizes, so the last row or column is repeated if the number is odd. The film appears at the end of
+    the context. After an error no file is left.
     """
     name = encoder()
     rate = Fraction(fps or 25).limit_denominator(1001)
@@ -59,7 +60,7 @@ def writing_film(path: str | os.PathLike[str], *, fps: float | None = None) -> I
 
 @contextmanager
 def _as_os_error() -> Iterator[None]:
-    """Context in which errors of PyAV, such as that of a full disk, are raised as OSError."""
+    """Turn errors of PyAV inside the context, such as that of a full disk, into OSError."""
     try:
         yield
     except av.FFmpegError as error:
@@ -70,7 +71,7 @@ def _as_os_error() -> Iterator[None]:
 
 
 def encoder() -> str:
-    """Return the name of the encoder that films are written with."""
+    """Return the name of the first encoder in `_ENCODERS` that this build of PyAV has."""
     for name in _ENCODERS:
         try:
             av.codec.Codec(name, "w")

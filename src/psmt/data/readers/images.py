@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from psmt.data.contract import Frame, IndexedFilm, channels, file_checksum, scaled
+from psmt.data.contract import Frame, IndexedFilm, channels, check_shape, file_checksum, scaled
 from psmt.errors import FrameSourceError
 from psmt.persistence.zip_archive import trouble_named
 from psmt.utils.files import reading, shown
@@ -30,37 +30,27 @@ _MOST_PIXELS = 1 << 26
 
 @dataclass(frozen=True, kw_only=True)
 class ImageFolder(IndexedFilm):
-    """Images of a folder, sorted by name, with ``img2`` before ``img10``. Made by `open_images`."""
+    """Images of a folder, one per frame, sorted by name in natural order: ``img2`` comes before ``img10``."""
 
     path: Path
     files: tuple[Path, ...] = field(repr=False)
 
     def checksum(self) -> str:
-        """Return the sha256 of names and bytes of all images, in order."""
+        """Return the sha256 of the names and bytes of all images, in order."""
         return file_checksum(*self.files, names=True)
 
     def _frame(self, index: int, *, colour: bool) -> Frame:
         file = self.files[index]
         with opened(file) as image:
             pixels = _single(image, file)
-        if pixels.shape[:2] != self.shape:
-            raise FrameSourceError(
-                f"{shown(file)} is {pixels.shape[0]} x {pixels.shape[1]} pixels but {shown(self.files[0].name)} is "
-                f"{self.shape[0]} x {self.shape[1]}; all images must have one size"
-            )
+        check_shape(pixels.shape, self.shape, index, where=shown(file))
         return channels(pixels, colour=colour)
 
 
 def open_images(path: Path, stop: int | None = None) -> ImageFolder:
     """Open the images in the folder ``path``. Hidden files, other files and subfolders are skipped."""
-    files = sorted(
-        (
-            file
-            for file in path.iterdir()
-            if file.suffix.lower() in SUFFIXES and not file.name.startswith(".") and not file.is_dir()
-        ),
-        key=natural_key,
-    )
+    images = (file for file in path.iterdir() if file.suffix.lower() in SUFFIXES and not file.name.startswith("."))
+    files = sorted((file for file in images if not file.is_dir()), key=natural_key)
     if not files:
         kinds = ", ".join(sorted(suffix[1:] for suffix in SUFFIXES))
         raise FrameSourceError(f"{shown(path)} is a folder without images; put one image per frame there ({kinds})")
@@ -84,7 +74,7 @@ def natural_key(path: Path) -> tuple[list[tuple[int, int | str]], str]:
 
 @dataclass(frozen=True, kw_only=True)
 class TiffStack(IndexedFilm):
-    """Pages of a TIFF file, read one at a time. Made by `open_tiff`."""
+    """Pages of a TIFF file, read one at a time."""
 
     path: Path
 
@@ -103,23 +93,19 @@ class TiffStack(IndexedFilm):
             return self._page(image, index, colour=colour)
 
     def _page(self, image: Image.Image, page: int, *, colour: bool) -> Frame:
-        with _trouble_named(f"{shown(self.path)}: page {page}"):
+        where = f"{shown(self.path)}: page {page}"
+        with _trouble_named(where):
             try:
                 image.seek(page)
             except EOFError:
                 raise FrameSourceError(f"{shown(self.path)} no longer has page {page}; open it again") from None
-        pixels = _pixels(image, f"{shown(self.path)}: page {page}")
-        if pixels.shape[:2] != self.shape:
-            raise FrameSourceError(
-                f"{shown(self.path)}: page {page} is {pixels.shape[0]} x {pixels.shape[1]} pixels but the first is "
-                f"{self.shape[0]} x {self.shape[1]}; all pages must have one size: use stop={page} "
-                f"(--frames {page}) to end there"
-            )
+        pixels = _pixels(image, where)
+        check_shape(pixels.shape, self.shape, page, where=where)
         return channels(pixels, colour=colour)
 
 
 def open_tiff(path: Path, stop: int | None = None) -> TiffStack:
-    """Open the TIFF file ``path``, whose pages are the frames. Only the first page is decoded at once."""
+    """Open the TIFF file ``path``, whose pages are the frames. Only the first page is decoded here."""
     with opened(path) as image:
         height, width = _pixels(image, shown(path)).shape[:2]
         n_pages = _count_pages(image, path)
@@ -128,7 +114,7 @@ def open_tiff(path: Path, stop: int | None = None) -> TiffStack:
 
 @contextmanager
 def opened(file: Path) -> Iterator[Image.Image]:
-    """Yield the image in a file, not yet decoded."""
+    """Open a file and yield its image, which is not decoded yet."""
     if file.suffix.lower() in (".tif", ".tiff"):
         _silence_libtiff()
     with ExitStack() as stack:
@@ -163,13 +149,9 @@ def _count_pages(image: Image.Image, file: Path) -> int:
 def _single(image: Image.Image, file: Path) -> Frame:
     """Return the only image of a file. Raise `FrameSourceError` if the file has several pages."""
     if (n_pages := _count_pages(image, file)) > 1:
+        way_out = "give the file itself, and its pages are the frames" if image.format == "TIFF" else "split it"
         raise FrameSourceError(
-            f"{shown(file)} has {n_pages:,} pages, but in a folder each file is one frame; "
-            + (
-                f"give the file itself, {shown(file)}, and its pages are the frames"
-                if image.format == "TIFF"
-                else "split it"
-            )
+            f"{shown(file)} has {n_pages:,} pages, but in a folder each file is one frame; {way_out}"
         )
     return _pixels(image, shown(file))
 

@@ -27,12 +27,12 @@ _STRETCH = 1_032  # largest expansion of one byte by deflate
 _LARGEST_EXTENSION = 1 << 24  # largest accepted number of bytes in an extension of a packed header
 
 MOST_FEATURES = 2_000
-"""Largest number of regions or voxels; the methods solve for matrices of this size."""
+"""Largest number of regions or voxels. Models solve for square matrices of this size."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Parcels:
-    """Options that turn a scan into a series. Without an atlas and a mask, nilearn computes a mask of the brain."""
+    """Options for turning a scan into a series. Without an atlas and a mask, nilearn computes a mask of the brain."""
 
     atlas: Path | None = None  # 3-D label image, or 4-D image of maps
     mask: Path | None = None  # voxels to use if there is no atlas
@@ -68,9 +68,10 @@ def is_scan(path: Path) -> bool:
 
 
 def find_scans(folder: Path) -> dict[str, Path]:
-    """Return the preprocessed scans in a BIDS derivatives folder, by a name of subject, session, task and run.
+    """Return the preprocessed scans in a BIDS derivatives folder, as a mapping of names to paths.
 
-    If a scan exists in several spaces, the one in MNI space is returned.
+    A name consists of subject, session, task and run. If a scan exists in several spaces, the path is that of the scan
+    in MNI space.
     """
     found: dict[str, list[Path]] = {}
     for path in sorted(filter(is_scan, folder.glob("sub-*/**/func/*_desc-preproc_bold.nii*"))):
@@ -85,7 +86,7 @@ def find_scans(folder: Path) -> dict[str, Path]:
 
 
 def read_scan(path: Path, parcels: Parcels) -> Scan:
-    """Read one scan as a series, with the regions of an atlas or the voxels of a mask as features."""
+    """Return one scan as a series, whose features are the regions of an atlas or the voxels of a mask."""
     if not (find_spec("nibabel") and find_spec("nilearn")):
         raise FrameSourceError(
             f"{shown(path)} is a scan, which needs nilearn: pip install 'psmt[brain]'; or give tables (time, regions)"
@@ -134,17 +135,17 @@ def _read(path: Path, parcels: Parcels) -> Scan:
 
 
 class _BoundedGzip(GzipFile):
-    """Reader that refuses large reads. nibabel reads headers and extensions by `read`, and numbers by `readinto`."""
+    """Reader that refuses large calls of `read`, by which nibabel reads headers and extensions, but not numbers."""
 
     def read(self, size: int | None = -1) -> bytes:
-        """Read at most 16 MiB, because the size of an extension is a claim of the file."""
+        """Return the next bytes. More than 16 MiB are refused, because a damaged file can declare any size."""
         if size is None or not 0 <= size <= _LARGEST_EXTENSION:
             raise ValueError(f"an extension of its header has {size:,} bytes, more than {_LARGEST_EXTENSION:,}")
         return super().read(size)
 
 
 def load_image(path: Path) -> Any:
-    """Read a NIfTI image. Raise if the file, or the memory of this machine, is too small for its shape."""
+    """Return a NIfTI image. Raise an error if the file, or the memory of this machine, is too small for its shape."""
     import nibabel
 
     nibabel.imageglobals.logger.setLevel(CRITICAL)  # it prints what it dislikes in a header; damaged ones raise
@@ -187,7 +188,7 @@ def _finite_voxels(image: Any, path: Path) -> tuple[Any, list[str]]:
 
 
 def _masker(parcels: Parcels, finite: Any, how: dict[str, Any]) -> tuple[Any, list[str]]:
-    """Return a nilearn masker, and the names of the atlas's regions. `how` are keyword arguments of the masker."""
+    """Return a nilearn masker and the names of the regions of the atlas. `how` are keyword arguments of the masker."""
     from nilearn.maskers import NiftiLabelsMasker, NiftiMapsMasker, NiftiMasker
 
     if parcels.atlas is None:
@@ -204,7 +205,7 @@ def _masker(parcels: Parcels, finite: Any, how: dict[str, Any]) -> tuple[Any, li
 
 
 def _region_names(masker: Any, names: list[str], count: int) -> tuple[str, ...]:
-    """Return one name per column: of the atlas labels that have voxels, of the maps, or of the voxels."""
+    """Return a name for each column. Columns are atlas labels that have voxels, maps of an atlas, or voxels."""
     if names and names[0].startswith("region"):
         kept = [int(label) for label in masker.region_ids_.values() if label not in ("background", 0)]
         return tuple(f"region {label}" for label in kept)

@@ -13,7 +13,7 @@ import numpy as np
 from av.video.frame import VideoFrame
 from numpy.typing import ArrayLike, NDArray
 
-from psmt.data.contract import Frame, FrameStream, channels, check_kind, scaled
+from psmt.data.contract import Frame, FrameStream, channels, check_kind, check_shape, scaled
 from psmt.data.readers.video import Medium, decode, frames_of
 from psmt.errors import FrameSourceError
 from psmt.utils.files import shown
@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LiveVideo(FrameStream):
-    """Frames of a camera or a network stream. Made by `open_camera` and `open_url`."""
+    """Frames of a camera or a network stream."""
 
     pictures: Generator[VideoFrame, None, None] = field(repr=False)
 
@@ -34,7 +34,7 @@ class LiveVideo(FrameStream):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class IteratedFrames(FrameStream):
-    """Frames of a Python iterator. Made by `open_stream`."""
+    """Frames of a Python iterator."""
 
     arrays: Iterator[ArrayLike] = field(repr=False)
 
@@ -42,21 +42,18 @@ class IteratedFrames(FrameStream):
         for index, array in enumerate(self.arrays):
             where = f"{self.name}: frame {index}"
             pixels = _pixels(array, where=where)
-            if pixels.shape[:2] != self.shape:
-                raise FrameSourceError(
-                    f"{where} has shape {pixels.shape} but the first frame has {self.shape}; give frames of one size"
-                )
+            check_shape(pixels.shape, self.shape, index, where=where)
             yield channels(scaled(pixels, where=where), colour=colour)
 
 
 def open_stream(
     frames: Iterable[ArrayLike], stop: int | None = None, *, name: str = "stream", fps: float | None = None
 ) -> IteratedFrames:
-    """Open the frames of any iterable, at most `stop`, for example of a generator that reads your own camera.
+    """Open an iterable of frames, for example a generator that reads your own camera. Read at most `stop` frames.
 
     Frames are arrays ``(height, width)`` or ``(height, width, 3)`` of one size: bool, uint8, uint16, or floating point
-    with white at 1. The first frame is read immediately to find the size. `name` is used in messages and reports. `fps`
-    is the number of frames per second.
+    with white at 1. The first frame is read at once, to find the size. `name` stands for the source in messages and
+    reports. `fps` is the number of frames per second.
 
     >>> stream = open_stream(np.full((4, 6), t, dtype=np.uint8) for t in range(3))
     >>> stream.shape, stream.repeatable
@@ -121,7 +118,7 @@ def _camera(number: int, *, platform: str) -> Medium:
 
 
 def _pixels(array: ArrayLike, *, where: str) -> NDArray[np.generic]:
-    """Return one frame as an array. Raise `FrameSourceError` if its shape is not that of a frame."""
+    """Return one frame as an array. Raise `FrameSourceError` if its shape or dtype is not that of a frame."""
     pixels = np.asarray(array)
     if not (pixels.ndim == 2 or (pixels.ndim == 3 and pixels.shape[2] == 3)) or 0 in pixels.shape:
         raise FrameSourceError(f"{where} has shape {pixels.shape}; a frame is (height, width) or (height, width, 3)")

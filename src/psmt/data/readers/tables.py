@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from psmt.data.contract import array_checksum, check_stop, file_checksum, smaller
 from psmt.errors import FrameSourceError
 from psmt.persistence.zip_archive import trouble_named
-from psmt.types import Array
+from psmt.types import Array, Ints
 from psmt.utils.constraints import near_miss
 from psmt.utils.files import reading, shown, shown_names
 from psmt.utils.validation import check_series, is_number, warn, warn_of_gaps
@@ -26,7 +26,7 @@ from psmt.utils.validation import check_series, is_number, warn, warn_of_gaps
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SeriesSource:
-    """A series ``(time, features)``, which is not scaled. Each row corresponds to a frame of a film.
+    """A series ``(time, features)``, which is not scaled. A row has the role of a frame.
 
     Attributes
     ----------
@@ -42,6 +42,8 @@ class SeriesSource:
         Number of rows that are used; None for all.
     index_name : str or None
         Name of the column that holds the time of each row. It is not a feature.
+    truth : ndarray (time,), or None
+        True state at each row, if the series is simulated and has states.
     values : ndarray (n_frames, n_features)
         The rows that are used, float64 and finite.
     repeatable : bool
@@ -54,6 +56,7 @@ class SeriesSource:
     path: Path | None = None
     stop: int | None = None
     index_name: str | None = field(default=None, repr=False)
+    truth: Ints | None = field(default=None, repr=False)
     values: Array = field(init=False, repr=False)
     repeatable: ClassVar[bool] = True
 
@@ -67,12 +70,12 @@ class SeriesSource:
 
     @property
     def n_frames(self) -> int:
-        """Number of rows."""
+        """Return the number of rows."""
         return len(self.values)
 
     @property
     def n_features(self) -> int:
-        """Number of columns."""
+        """Return the number of columns."""
         return int(self.values.shape[1])
 
     def __len__(self) -> int:
@@ -85,10 +88,10 @@ class SeriesSource:
     def head(self, stop: int | None) -> SeriesSource:
         """Return a series with only the first ``stop`` rows of this one. None keeps all rows."""
         check_stop(stop)
-        return replace(self, stop=smaller(self.stop, stop))
+        return replace(self, stop=smaller(self.stop, stop), truth=None if self.truth is None else self.truth[:stop])
 
     def select(self, columns: Sequence[str]) -> SeriesSource:
-        """Return a series with only these features, by name, or by number if they have no names."""
+        """Return a series with only the features of these names. A series without names has '0', '1', '2', .."""
         known = self.feature_names or tuple(map(str, range(self.n_features)))
         for name in columns:
             if name not in known:
@@ -107,10 +110,10 @@ class SeriesSource:
 def open_text(path: Path, stop: int | None = None) -> SeriesSource:
     """Open the series in a ``.csv`` or ``.tsv`` file, with one line per time point and one column per feature.
 
-    Columns are separated by commas in ``.csv`` and by tabs in ``.tsv``. A first line without any number holds the names
-    of the features. Empty lines are skipped. A column of ISO dates, or one with a name such as ``time`` or ``index``
-    whose numbers increase, is the index of the rows and not a feature. A column of words is left out. Gaps in the index
-    and columns that are left out cause a `SeriesWarning`.
+    Columns are separated by commas in ``.csv`` and by tabs in ``.tsv``. If the first line has no number, it holds the
+    names of the features. Empty lines are skipped. Two kinds of columns are the index of the rows and not a feature: a
+    column of ISO dates, and a column of increasing numbers with a name such as ``time`` or ``index``. A
+    column of words is left out. Columns that are left out, and gaps in the index, cause a `SeriesWarning`.
     """
     try:
         # utf-8-sig removes the byte order mark that spreadsheets write.
@@ -151,14 +154,14 @@ def open_text(path: Path, stop: int | None = None) -> SeriesSource:
 
 
 _LONGEST_LINE = 1 << 24
-"""Number of characters after which a line is cut, so that a file without lines is not read into memory at once."""
+"""Number of characters after which a line is cut, so that a file without line breaks is not read at once."""
 
 _INDEX_NAMES = ("", "index", "time", "date", "datetime", "timestamp", "t", "seconds", "row", "frame", "unnamed: 0")
 """Names, in lower case, of columns that are the index of the rows if their numbers increase."""
 
 
 def _index(path: Path, names: tuple[str, ...] | None, rows: Sequence[tuple[int, list[str]]]) -> int | None:
-    """Return the number of the column that is the index of the rows, or None."""
+    """Return the number of the column that is the index of the rows, or None if there is none."""
     first = rows[0][1] if rows else []
     for i, text in enumerate(first):
         if is_number(text) or _date(text) is None:
@@ -213,7 +216,7 @@ def open_data_frame(table: Any, stop: int | None = None) -> SeriesSource:
 
 
 def _names(fields: list[str]) -> tuple[str, ...] | None:
-    """Return the fields of a first line as feature names, or None if the line is empty or contains a number."""
+    """Return the fields of the first line as feature names, or None if the line is empty or contains a number."""
     if any(map(is_number, fields)) or not any(fields):
         return None
     # numpy.savetxt writes its header as a comment.

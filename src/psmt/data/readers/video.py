@@ -14,7 +14,7 @@ import av
 from av.video.frame import VideoFrame
 from av.video.reformatter import VideoReformatter
 
-from psmt.data.contract import Film, Frame, file_checksum, scaled
+from psmt.data.contract import Film, Frame, check_shape, file_checksum, scaled
 from psmt.errors import FrameSourceError
 from psmt.utils.files import reading, shown
 
@@ -29,15 +29,15 @@ _CONTAINERS = (
     "m4v matroska mjpeg mjpeg_2000 mov mp3 mpeg mpegts mpegtsraw mpegvideo mxf nsv nut nuv obu ogg pva rm roq ser "
     "smjpeg smk swf ty vc1 vc1test vvc wav wtv yuv4mpegpipe"
 )
-"""Formats of libav that files may have. Lists of other files are not among them: concat, hls, dash, sdp, image2, .."""
+"""Formats of libav that files may have. Formats that name other files (concat, hls, dash, sdp, image2) are left out."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Medium:
-    """A file, camera or stream that libav opens: a file by its `path`, a camera or a stream by its `address`.
+    """A file, camera or stream that libav opens. A file has a `path`, a camera or a stream has an `address`.
 
-    `label` is its name in messages. `hint` is added to the error message if it cannot be opened. Cameras and streams
-    have no `path`. Without a `format`, libav detects the kind of device, or of container.
+    `label` is the name in messages. `hint` is added to the error message if the medium cannot be opened. If `format` is
+    None, libav detects the container.
     """
 
     label: str
@@ -59,10 +59,10 @@ class Medium:
 
 
 def decode(medium: Medium) -> tuple[Generator[VideoFrame, None, None], int | None, float | None]:
-    """Return a generator of the frames, and the number and rate of frames that the container declares (or None).
+    """Return a generator of the frames, the declared number of frames, and the declared frames per second.
 
-    Frames are decoded lazily. Damaged or empty media raise `FrameSourceError` when the frames end. Closing the
-    generator closes the container.
+    The numbers are None if the container does not declare them. Frames are decoded when they are asked for. A damaged
+    or empty medium raises `FrameSourceError` where its frames end. Closing the generator closes the container.
     """
     with ExitStack() as stack:
         file = None if medium.path is None else stack.enter_context(reading(medium.path))
@@ -76,16 +76,11 @@ def decode(medium: Medium) -> tuple[Generator[VideoFrame, None, None], int | Non
 def frames_of(
     pictures: Iterable[VideoFrame], shape: tuple[int, int], *, label: str, colour: bool
 ) -> Generator[Frame, None, None]:
-    """Yield float32 frames with black at 0 and white at 1. Raise if a picture does not have the given ``shape``."""
-    # One reformatter for all frames: VideoFrame.reformat would set up a scaler for each, four times slower.
+    """Yield float32 frames with black at 0 and white at 1. Raise an error if a picture has another ``shape``."""
+    # One reformatter for all frames is four times faster than VideoFrame.reformat, which sets up a scaler for each.
     reformatter = VideoReformatter()
     for index, picture in enumerate(pictures):
-        if (picture.height, picture.width) != shape:
-            raise FrameSourceError(
-                f"{label}: frame {index} is {picture.height} x {picture.width} pixels but those "
-                f"before it are {shape[0]} x {shape[1]}; use stop={index} "
-                f"(--frames {index}) to end there, or re-encode the film to one size"
-            )
+        check_shape((picture.height, picture.width), shape, index, where=f"{label}: frame {index}")
         deep = picture.format.components[0].bits > 8
         layouts = ("rgb48le", "gray16le") if deep else ("rgb24", "gray")
         pixels = reformatter.reformat(picture, format=layouts[0 if colour else 1]).to_ndarray()
@@ -127,7 +122,7 @@ def _video_stream(container: av.container.InputContainer, medium: Medium) -> av.
 def _pictures(
     container: av.container.InputContainer, stream: av.VideoStream, medium: Medium, opened: ExitStack
 ) -> Generator[VideoFrame, None, None]:
-    """Yield the frames of the stream. If it is damaged or empty, raise `FrameSourceError` at the end."""
+    """Yield the frames of the stream. Raise `FrameSourceError` after the last one if the stream is damaged or empty."""
     live = medium.path is None
     n_read = 0
     with opened:
@@ -200,10 +195,9 @@ def _reason(error: Exception) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class VideoFilm(Film):
-    """Frames of a video file. Made by `open_video`.
+    """Frames of a video file. Grey frames are the luma of the film, with black at 0 and white at 1.
 
-    Grey frames are the luma of the film with black at 0 and white at 1. ``n_frames`` is the number that the container
-    declares. Healthy films may have a few frames more or less.
+    ``n_frames`` is the number that the container declares. Healthy films may have a few frames more or less.
     """
 
     path: Path
@@ -218,7 +212,7 @@ class VideoFilm(Film):
 
 
 def open_video(path: Path, stop: int | None = None) -> VideoFilm:
-    """Open the film in ``path`` and decode its first frame."""
+    """Open the film in ``path`` and decode its first frame, which determines the shape."""
     pictures, n_frames, fps = decode(_medium(path))
     with closing(pictures):
         first = next(pictures)
@@ -230,9 +224,9 @@ def _medium(path: Path) -> Medium:
     return Medium(label=shown(path), path=path, hint="is it complete, and is it a film?")
 
 
-# The size that a container declares. libav does not report a file that was cut short. The frame counts and durations in
-# headers are wrong in many healthy films (edit lists, dropped frames, live recordings). The sizes of the outermost
-# boxes are exact.
+# libav does not report a file that was cut short. Frame counts and durations in headers do not show it either, because
+# they are wrong in many healthy films (edit lists, dropped frames, live recordings). The sizes of the outermost boxes
+# are exact.
 
 _EBML = b"\x1a\x45\xdf\xa3"
 _VITAL = (b"moov", b"moof", b"mdat")
@@ -305,7 +299,7 @@ def _matroska(file: BinaryIO) -> int | None:
 
 
 def _vint(file: BinaryIO) -> int | None:
-    """Read an EBML variable-length number, or None for the reserved value "unknown"."""
+    """Read and return an EBML variable-length number. Return None for the reserved value "unknown"."""
     first = file.read(1)
     if not first or not first[0]:
         return None

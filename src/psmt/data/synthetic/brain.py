@@ -1,10 +1,10 @@
 """Simulated resting-state fMRI with known states, ``builtin:bold``.
 
-There are three worlds. In the world ``amplitude``, a Markov chain draws hidden states; in each state, some networks of
-regions are on and the others are off. In the world ``covariance``, networks have the same mean and variance in all
-states, and states differ only in which networks fluctuate together. In the world ``none`` there are no states: networks
-fluctuate slowly, as a stationary linear process. The scan shows the haemodynamic response with noise and drifts, in
-scanner units.
+There are three worlds. In ``amplitude`` and ``covariance``, a Markov chain draws hidden states. In ``amplitude``, some
+networks of regions are on in each state and the others are off. In ``covariance``, the mean and variance of a network
+do not depend on the state, and states differ only in the networks that fluctuate together. In ``none`` there are no
+states: networks fluctuate slowly, as a stationary linear process. The scan is the haemodynamic response to this
+activity, with noise and drifts, in scanner units.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from psmt.utils.constraints import check_real
 BASELINE = (8_000.0, 12_000.0)  # mean of a region in scanner units
 SCALE = 50.0  # standard deviation of the networks' signal in scanner units, about half a percent
 WORLDS = ("amplitude", "covariance", "none")
-COUPLING = 0.8  # correlation of the networks' activity in the world of covariance states
+COUPLING = 0.8  # correlation of networks that fluctuate together, in the world of covariance states
 LIVELINESS = 0.3  # fluctuation of an active network, relative to its mean activity
 VARIETY = 0.2  # standard deviation between subjects of the logarithm of a region's weight
 COLOURED = 0.5  # share of autocorrelated noise, as from breathing and pulse
 MEMORY = 6.0  # time constant of the autocorrelated noise in seconds
-_DRAWN = 1_024  # candidate combinations of networks
+_DRAWN = 1_024  # number of random combinations of networks from which those of the states are chosen
 SETTLING = 32.0  # length of the haemodynamic response in seconds, simulated before the scan begins
 
 
 @dataclass(frozen=True, kw_only=True)
 class BoldSimulation:
-    """Simulated scans of several subjects. Subject k does not depend on the number of subjects.
+    """Simulated scans of several subjects. The scan of a subject does not depend on the number of subjects.
 
     Parameters
     ----------
@@ -44,8 +44,8 @@ class BoldSimulation:
     n_regions, n_networks, n_states : int
         Number of regions, of networks of regions, and of states.
     world : {'amplitude', 'covariance', 'none'}
-        In what states differ: in the networks that are active, only in the networks that fluctuate together, or there
-        are no states.
+        How states differ. In 'amplitude' different networks are active, in 'covariance' different networks fluctuate
+        together, and in 'none' there are no states.
     tr : float
         Repetition time in seconds.
     dwell : float
@@ -55,8 +55,8 @@ class BoldSimulation:
     drift : float
         Standard deviation of slow drifts, relative to that of the networks' signal.
     effect : float
-        Difference between two groups. Every second subject is a patient, who enters the first state from the others
-        this many times as often as a control does. 1 is no difference.
+        Difference between two groups. Every second subject is a patient, and the others are controls. A patient enters
+        the first state this many times as often as a control does. 1 means no difference.
     seed : int
         Seed of networks, states and all subjects.
 
@@ -100,7 +100,7 @@ class BoldSimulation:
 
     @cached_property
     def networks(self) -> Array:
-        """Weights (n_networks, n_regions). Each region has a large weight in one network and small ones in a few."""
+        """Return weights (n_networks, n_regions). A region has one large weight and a few small ones."""
         rng = np.random.default_rng((self.seed, 0))
         each = np.arange(self.n_networks)
         own = np.sort(np.concatenate([each, rng.integers(self.n_networks, size=self.n_regions - self.n_networks)]))
@@ -110,9 +110,9 @@ class BoldSimulation:
 
     @cached_property
     def patterns(self) -> Array:
-        """Whether each network is on (1) or off (0) in each state, (n_states, n_networks). All states differ.
+        """Return an array (n_states, n_networks) with 1 where a network is on in a state and 0 where it is off.
 
-        In the world of covariance states, networks that are on fluctuate against those that are off.
+        All states differ. In the world ``covariance``, networks that are on fluctuate against those that are off.
         """
         rng = np.random.default_rng((self.seed, 1))
         drawn = rng.random((_DRAWN, self.n_networks))
@@ -132,7 +132,7 @@ class BoldSimulation:
 
     @cached_property
     def transitions(self) -> Array:
-        """Transition probabilities (n_states, n_states) from volume to volume."""
+        """Return the probabilities (n_states, n_states) of moving from state to state between two volumes."""
         rng = np.random.default_rng((self.seed, 2))
         leaving = self.tr / self.dwell
         moves = rng.dirichlet(np.full(self.n_states, 2.0), size=self.n_states)
@@ -157,6 +157,7 @@ class BoldSimulation:
             name=f"bold-{index + 1:03d}",
             array=level + SCALE * values,
             feature_names=tuple(f"region {k + 1}" for k in range(self.n_regions)),
+            truth=self.states(index),
         )
 
     def _activity(self, rng: np.random.Generator, states: Ints) -> Array:
@@ -176,8 +177,8 @@ class BoldSimulation:
     def states(self, index: int, *, hidden: bool = False) -> Ints | None:
         """Return the true state (n_frames,) at each volume, or None in the world without states.
 
-        It is the state that contributes most to the BOLD signal of the volume or, if `hidden` is set, the state of the
-        hidden chain at the time of the volume.
+        This is the state that contributes most to the BOLD signal of the volume. If `hidden` is True, it is the state
+        of the hidden chain at the time of the volume, which precedes its BOLD signal by some seconds.
         """
         if self.world == "none":
             return None
@@ -221,7 +222,7 @@ class BoldSimulation:
         return np.asarray(np.sqrt(COLOURED) * coloured + np.sqrt(1 - COLOURED) * rng.standard_normal(shape))
 
     def _autocorrelated(self, white: Array, seconds: float) -> Array:
-        """Return white noise (time, n) as an autoregressive process of unit variance with this time constant."""
+        """Return white noise (time, n), filtered to an autoregression of unit variance with this time constant."""
         from scipy.signal import lfilter
 
         kept = float(np.exp(-self.tr / seconds))

@@ -18,7 +18,7 @@ from psmt.types import Array, Levels
 from psmt.utils.jit import njit
 
 VERSION = 2  # part of the checksum; increase it when any frame changes
-LARGEST = 400
+LARGEST = 400  # side of a frame in pixels
 NOISIEST = 2.0  # relative to the contrast; more noise would clip most grey levels
 PATCH = 16  # side of the patch in which contrast is measured, as in the paper
 FASTEST = 16.0  # frame pixels per frame: successive patches of 16 pixels then do not overlap
@@ -52,7 +52,7 @@ ZOOM_RANGE = 0.2  # natural logarithm; zoom stays above 1 to avoid aliasing
 ANGLE_RANGE = 0.30  # radians
 KNOT = 0.5  # frame pixels between the knots of the path
 
-# Without a given speed, calm and lively stretches alternate: their lengths in frames, and speeds in pixels per frame.
+# Without a given speed, calm and lively stretches alternate. Lengths are in frames, and speeds in pixels per frame.
 STRETCH = (110, 380)
 CALM = (0.08, 0.2)
 LIVELY = (0.7, 1.4)
@@ -66,7 +66,7 @@ class GlideMotion:
     Attributes
     ----------
     start : int
-        Index of the frame that the first entry of each array belongs to.
+        Index of the frame to which the first entry of each array belongs.
     row, column : ndarray
         World pixel at the centre of the frame.
     zoom : ndarray
@@ -93,7 +93,7 @@ class GlideMotion:
 
 @dataclass(frozen=True, kw_only=True)
 class GlideFilm(BuiltinFilm, IndexedFilm):
-    """A camera that glides over fallen leaves, in one take.
+    """A film of a camera that glides over fallen leaves, in one take.
 
     The camera pans, zooms and turns by fractions of a pixel. Its speed is constant, or calm and lively stretches
     alternate. Lively stretches are about seven times as fast as calm ones. Frame ``t`` does not depend on the length of
@@ -182,7 +182,7 @@ class GlideFilm(BuiltinFilm, IndexedFilm):
 
     @property
     def contrast(self) -> float:
-        """Median standard deviation of grey levels in patches of 16 x 16 pixels. It is the unit of `noise`."""
+        """Return the median standard deviation of grey levels in patches of 16 x 16 pixels, the unit of `noise`."""
         return _world(self.seed).contrast
 
     def _render(self, motion: GlideMotion, index: int) -> Frame:
@@ -191,7 +191,7 @@ class GlideFilm(BuiltinFilm, IndexedFilm):
 
 
 def view(seed: int, motion: GlideMotion, index: int, *, noise: float, rng: np.random.Generator | None) -> Frame:
-    """Render the grey frame ``(size, size)`` that the camera sees in the world of a seed, with sensor noise."""
+    """Return the grey frame ``(size, size)`` that the camera sees in the world of a seed, with sensor noise."""
     world = _world(seed)
     zoom = motion.zoom[index]
     cos, sin = np.cos(motion.angle[index]) / zoom, np.sin(motion.angle[index]) / zoom
@@ -206,7 +206,7 @@ GLIDE = BuiltinName("glide", GlideFilm)
 
 
 def _path(seed: int, way: Array) -> tuple[Array, ...]:
-    """Return world row, world column, zoom and angle, each ``(n,)``, after each travelled distance `way`."""
+    """Return world row, world column, zoom and angle, each ``(n,)``, at the travelled distances `way` (n,)."""
     # Table sizes are powers of two, so that few tables are computed whichever frames are requested.
     at, row, column, row_slope, column_slope = _places(seed, 1 << int(way.max() / KNOT).bit_length())
     k = slice(*np.searchsorted(at, [way.min() - 2 * KNOT, way.max() + 2 * KNOT]))
@@ -234,7 +234,7 @@ def _places(seed: int, n_knots: int) -> tuple[Array, ...]:
 
 
 def _waves(seed: int, way: Array) -> tuple[Array, Array, Array]:
-    """Return heading, zoom and angle, each ``(n,)``, after each travelled distance `way`."""
+    """Return heading, zoom and angle, each ``(n,)``, at the travelled distances `way` (n,)."""
     rng = np.random.default_rng((seed, 0))
     wave = {}
     for channel, periods in PERIODS.items():
@@ -244,7 +244,7 @@ def _waves(seed: int, way: Array) -> tuple[Array, Array, Array]:
 
 
 def _stretches(seed: int, time: Array) -> Array:
-    """Return the distance ``(n_times,)`` in frame pixels that the camera has travelled at each time.
+    """Return the distance ``(n,)`` in frame pixels that the camera has travelled at times ``(n,)``.
 
     Calm and lively stretches alternate.
     """
@@ -303,7 +303,7 @@ def _world(seed: int) -> _World:
 
 
 def _texture(rng: np.random.Generator) -> Levels:
-    """Draw noise ``(WORLD, WORLD)`` with a 1/f amplitude spectrum and standard deviation ``TEXTURE``."""
+    """Return random noise ``(WORLD, WORLD)`` with a 1/f amplitude spectrum and standard deviation ``TEXTURE``."""
     rows, columns = np.fft.fftfreq(WORLD)[:, None], np.fft.rfftfreq(WORLD)
     frequency = np.maximum(np.hypot(rows, columns), 1.0 / WORLD)
     # Details finer than eight pixels would look like noise.
@@ -316,9 +316,10 @@ def _texture(rng: np.random.Generator) -> Levels:
 
 @njit(cache=True, nogil=True)
 def _lay(leaves: Array, texture: Levels, offsets: Any, picture: Levels) -> None:
-    """Draw leaves (row, column, half length, half width, angle, shade, shading, fold, vein, gap) into the picture.
+    """Paint leaves into the picture, in place. Later leaves cover earlier ones.
 
-    Later leaves cover earlier ones. A leaf is the area between two parabolas, with veins branching off its midrib.
+    A row of `leaves` is row, column, half length, half width, angle, shade, shading, fold, vein, gap. A leaf is the
+    area between two parabolas, with veins that branch off its midrib.
     """
     for n in range(len(leaves)):
         row, column, length, width, angle, shade, shading, fold, vein, gap = leaves[n]

@@ -1,4 +1,4 @@
-"""Baselines with the interface of PSMT: `fit`, `update`, `predict`. Each file has one kind."""
+"""Baselines with the interface of PSMT: `fit`, `update`, `predict`. Each file has one kind of baseline."""
 
 from psmt.model.baselines.gains import PatchMotion, PixelGain
 from psmt.model.baselines.last_frames import CopyLast, LastFramesPredictor, LinearTrend, MeanFrame, SeriesBaseline

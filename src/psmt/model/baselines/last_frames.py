@@ -1,4 +1,4 @@
-"""Predictors that use the last few frames of any series, and the simplest of them: copy, mean, straight line."""
+"""Base classes of predictors that use the last few frames, and the simplest of them: copy, mean, straight line."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class LastFramesPredictor(AttributeState, BaseEstimator, ABC):
 
     _parameter_constraints: ClassVar[Any] = Declared()
     learned: ClassVar[tuple[str, ...]] = ()
-    """Attributes that `fit` learns, numbers or arrays; they are part of the state."""
+    """Names of the attributes that `fit` learns, numbers or arrays. They are part of the state."""
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -50,7 +50,7 @@ class LastFramesPredictor(AttributeState, BaseEstimator, ABC):
         return self
 
     def predict(self, horizon: int | None = None) -> NDArray[Any]:
-        """Return the next frame, or `horizon` next frames (horizon, ..), each predicted from those before it."""
+        """Return the next frame, or the next `horizon` frames (horizon, ..), each from the predictions before it."""
         check_is_fitted(self, "shape_")
         last, frames = self._last, []
         for _ in range(1 if horizon is None else check_count("horizon", horizon)):
@@ -78,7 +78,7 @@ class LastFramesPredictor(AttributeState, BaseEstimator, ABC):
     @property
     @abstractmethod
     def n_last(self) -> int:
-        """Number of last frames that are used."""
+        """Return the number of last frames from which the next one is predicted."""
 
     @abstractmethod
     def check_past(self, X: ArrayLike) -> NDArray[Any]:
@@ -92,11 +92,11 @@ class LastFramesPredictor(AttributeState, BaseEstimator, ABC):
         """Learn from the checked past frames (time, ..)."""
 
     def observe(self, last: NDArray[Any], frame: NDArray[Any]) -> None:
-        """Learn from the frame that followed the last few (order, ..); the default learns nothing after `fit`."""
+        """Learn from a frame and the last few frames (n_last, ..) before it. By default nothing is learned."""
 
     @abstractmethod
     def next_frame(self, last: NDArray[Any]) -> NDArray[Any]:
-        """Return the frame that follows the last few frames (order, ..)."""
+        """Return the frame that follows the last few frames (n_last, ..)."""
 
 
 class SeriesBaseline(LastFramesPredictor):
@@ -104,49 +104,49 @@ class SeriesBaseline(LastFramesPredictor):
 
     @property
     def n_features_in_(self) -> int:
-        """Number of features of a frame."""
+        """Return the number of features of a frame."""
         return int(self.shape_[0])
 
     def check_past(self, X: ArrayLike) -> Array:
-        """Return the past frames, checked and converted to numbers."""
+        """Return the past frames (time, n_features), checked and converted to numbers."""
         return check_series(X, minimum=self.n_last)
 
     def check_next(self, x: ArrayLike) -> Array:
-        """Return a frame, checked and converted to numbers."""
+        """Return a frame (n_features,), checked and converted to numbers."""
         return check_frame(x, self.n_features_in_)
 
 
 class CopyLast(SeriesBaseline):
-    """Persistence: the next frame is the last one. A useful predictor must beat it."""
+    """Predicts that the next frame equals the last one (persistence). A useful predictor must beat it."""
 
     n_last = 1
 
     def next_frame(self, last: Array) -> Array:
-        """Return the last frame of `last`."""
+        """Return the last frame (n_features,)."""
         return np.array(last[-1])
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class MeanFrame(SeriesBaseline):
-    """The next frame is the mean of the last `window` frames, which is the best prediction of noise."""
+    """Predicts the mean of the last `window` frames, which is the best prediction of noise."""
 
     window: int = parameter(1536, count())
 
     @property
     def n_last(self) -> int:
-        """Number of last frames that are used."""
+        """Return the number of last frames from which the next one is predicted."""
         return self.window
 
     def next_frame(self, last: Array) -> Array:
-        """Return the mean of the frames `last`."""
+        """Return the mean (n_features,) of the last frames."""
         return np.asarray(last.mean(axis=0))
 
 
 class LinearTrend(SeriesBaseline):
-    """Linear extrapolation: every feature continues the straight line through its last two values."""
+    """Predicts that every feature continues the straight line through its last two values."""
 
     n_last = 2
 
     def next_frame(self, last: Array) -> Array:
-        """Return the frame on the straight line through the two frames `last`."""
+        """Return the next frame (n_features,) on the straight line through the last two."""
         return np.asarray(2.0 * last[-1] - last[-2])

@@ -1,8 +1,8 @@
-"""Baselines that share PSMT's layers and take its parameters: those of the paper, and PSMT without its embedding."""
+"""Baselines that share layers of PSMT and take its parameters: those of the paper, and PSMT without its embedding."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Self
 
 import numpy as np
@@ -10,20 +10,19 @@ from numpy.typing import ArrayLike
 
 from psmt.coding import SparseCoder
 from psmt.model.algorithm import PSMT
-from psmt.numerics.arrays import array_namespace, drawn_back
-from psmt.recovery import activity_limit
+from psmt.recovery import advanced
 from psmt.selection import Choice
 from psmt.types import Array, Progress, silent
 from psmt.utils.constraints import choice
 
 
 class CopyCode(PSMT):
-    """The next code is the last one: copying in layer 1."""
+    """Predicts that the next code equals the last one. This is copying in layer 1."""
 
     uses_embedding = extrapolates = False
 
     def predict_codes(self, horizon: int) -> Array:
-        """The last code, repeated (horizon, n_atoms)."""
+        """Return the last code, repeated (horizon, n_atoms)."""
         return self.moments_.latest(1)[[0] * horizon]
 
 
@@ -33,32 +32,33 @@ class MeanCode(PSMT):
     uses_embedding = extrapolates = False
 
     def predict_codes(self, horizon: int) -> Array:
-        """The mean code, repeated (horizon, n_atoms)."""
+        """Return the mean code, repeated (horizon, n_atoms)."""
         return (self.moments_.total / len(self.moments_))[None][[0] * horizon]
 
 
 class Baseline2(PSMT):
-    """Baseline 2 of the paper: the embedding stays that of the training window, codes are updated."""
+    """Baseline 2 of the paper. The embedding stays that of the training window, and codes are updated."""
 
     static_embedding = True
 
 
 class Baseline1(PSMT):
-    """Baseline 1 of the paper: embedding and codes stay those of the training window: one prediction for all times."""
+    """Baseline 1 of the paper. Embedding and codes stay those of the training window, so all predictions are equal."""
 
     static_window, extrapolates = True, False
 
     def predict_codes(self, horizon: int) -> Array:
-        """The one code that it predicts, repeated (horizon, n_atoms): its codes stay."""
+        """Return the same code for each step, as an array (horizon, n_atoms)."""
         return super().predict_codes(1)[[0] * horizon]
 
 
 class CodeExtrapolation(PSMT):
-    """PSMT without its embedding: the extrapolation continues the codes themselves, which are decoded as PSMT's are.
+    """PSMT without its embedding. The extrapolation continues the codes themselves.
 
-    'linear' predicts the code ``2 a - a_before``. 'gain' predicts the last code plus one gain times its last step. The
-    gain is learned as the common gain of `psmt.extrapolation.Gain`: from the steps of the decoded frames in the window,
-    and then from every step that comes. Codes may become negative. Cuts and bounds are treated as in PSMT.
+    'linear' predicts the code ``2 a - a_before``. 'gain' predicts the last code plus a gain times its last step. The
+    gain is the common gain of `psmt.extrapolation.Gain`. It is learned from the steps between decoded frames, first
+    those of the window and then those of every new frame. Codes may become negative. Decoding, cuts and bounds are as
+    in PSMT.
     """
 
     uses_embedding = False
@@ -76,23 +76,11 @@ class CodeExtrapolation(PSMT):
         return self
 
     def _look_back(self, *_: object) -> tuple[Choice, SparseCoder | None]:
-        """Nothing is chosen: there is no embedding."""
+        """Return an empty choice, because there is no embedding whose parameters could be chosen."""
         return Choice(None, 0.0, scores={}), None
 
     def _points(self, codes: Array) -> Array:
         return codes[:, :0]
 
-    def _own_codes(self, horizon: int) -> Array:
-        previous, latest = self.moments_.latest(2)
-        reach = activity_limit(self.activity_bound, self._watch.peak_norm)
-        current, codes = latest, []
-        for _ in range(horizon):
-            if self._extrapolation.adaptive:
-                pair = map(self._engine.numpy, (previous, current))
-                following = self._engine.array(self._extrapolation.advance(*pair))
-            else:
-                following = self._extrapolation.advance(previous, current)
-            length = array_namespace(following).linalg.vector_norm(self.coder_.decode((following - latest)[None]))
-            previous, current = current, drawn_back(following, latest, length, reach)
-            codes.append(current)
-        return self._stacked(codes)
+    def _rule(self, _horizon: int) -> Callable[[int, Array, Array], Array]:
+        return lambda _, *last: advanced(self._extrapolation, self._engine, *last)

@@ -1,4 +1,4 @@
-"""Ridge autoregression, and the least squares that it shares with other baselines."""
+"""Ridge autoregression, and ridge regression as other baselines use it too."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from psmt.utils.constraints import allowing, count, parameter, real
 from psmt.utils.disk_series import blocks
 
 PENALTIES = (1e-3, 1e-2, 1e-1, 1.0, 10.0, 100.0)
-"""Ridge penalties that are tried, relative to the mean eigenvalue of the inputs' second moment."""
+"""Ridge penalties that 'auto' chooses from, relative to the mean eigenvalue of the inputs' second moment."""
 
 ORDERS = (1, 2, 3, 4)
-"""Numbers of frames that are tried."""
+"""Numbers of frames that 'auto' chooses from."""
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class RidgeAutoregression(SeriesBaseline):
-    """Ridge autoregression: the change to the next frame is a linear map of the last `order` frames.
+    """Ridge autoregression: the change to the next frame is a linear function of the last `order` frames.
 
-    What is 'auto' is chosen on the last eighth of the past, by what is learned from the rest. Then the weights are
-    learned from all of the past.
+    Parameters that are 'auto' are chosen by the error on the last eighth of the past, with weights that were learned
+    from the rest. Then the weights are learned from the whole past.
 
     Parameters
     ----------
     order : int or 'auto', default 2
-        Number of frames; 'auto' tries 1 to 4, until two in succession are no better.
+        Number of frames. 'auto' tries 1 to 4, and stops after two in succession that are no better.
     penalty : float or 'auto', default 'auto'
-        Ridge penalty, relative to the mean eigenvalue of the inputs' second moment; 'auto' tries six.
+        Ridge penalty, relative to the mean eigenvalue of the inputs' second moment. 'auto' tries six values.
     """
 
     order: int | str = parameter(2, allowing("auto", count()))
@@ -43,16 +43,16 @@ class RidgeAutoregression(SeriesBaseline):
 
     @property
     def n_last(self) -> int:
-        """Number of last frames that are used."""
+        """Return the number of last frames from which the next one is predicted."""
         return max(ORDERS) if isinstance(self.order, str) else self.order
 
     @property
     def order_(self) -> int:
-        """Number of frames, as given or chosen."""
+        """Return the given or chosen order."""
         return len(self.weights_) // self.n_features_in_
 
     def learn(self, past: Array) -> None:
-        """Learn from the checked past."""
+        """Learn the weights from the checked past frames (time, n_features)."""
         if len(past) <= self.n_last:
             raise ValueError(f"X has {len(past)} frames; order={self.order} needs at least {self.n_last + 1}")
         orders = ORDERS if isinstance(self.order, str) else (self.order,)
@@ -62,14 +62,15 @@ class RidgeAutoregression(SeriesBaseline):
         self.weights_ = ridge_weights(past, *choice)
 
     def next_frame(self, last: Array) -> Array:
-        """Predict the next frame from the last few frames, `last`."""
+        """Return the frame (n_features,) that follows the last few frames (n_last, n_features)."""
         return np.asarray(last[-1] + last[-self.order_ :].ravel() @ self.weights_)
 
 
 def choose_ridge(series: Array, orders: Sequence[int], penalties: Sequence[float]) -> tuple[tuple[int, float], float]:
-    """Order and penalty of least squared error on the last eighth of a series, and that error less that of copying.
+    """Return the order and penalty with the least error on the last eighth of a series, and a measure of this error.
 
-    Orders are tried in turn, until two in succession are no better than the best before them.
+    The measure is the squared error minus that of copying. Orders are tried in turn, until two in succession are no
+    better than the best before them.
     """
     if len(orders) == len(penalties) == 1:
         return (orders[0], penalties[0]), 0.0
@@ -92,7 +93,7 @@ def choose_ridge(series: Array, orders: Sequence[int], penalties: Sequence[float
 
 
 def ridge_weights(series: Array, order: int, penalty: float) -> Array:
-    """Return the ridge weights (order * n_features, n_features) that predict the next change, from a whole series."""
+    """Return the ridge weights (order * n_features, n_features) that predict the next change, for a whole series."""
     (weights,) = _solve(*_moments(series, order), (penalty,))
     return weights
 
@@ -109,7 +110,7 @@ def _pairs(series: Array, order: int) -> Iterator[tuple[Array, Array]]:
 
 
 def _moments(series: Array, order: int) -> tuple[Array, Array]:
-    """Second moments of the inputs, and of inputs and changes; zero where there is nothing to learn from."""
+    """Return the second moments of the inputs with themselves (n, n) and with the changes (n, n_features)."""
     n = order * series.shape[1]
     gram, cross = np.zeros((n, n)), np.zeros((n, series.shape[1]))
     for inputs, targets in _pairs(series, order):
@@ -119,7 +120,7 @@ def _moments(series: Array, order: int) -> tuple[Array, Array]:
 
 
 def _solve(gram: Array, cross: Array, penalties: Sequence[float]) -> list[Array]:
-    """Ridge weights for each penalty, by one eigendecomposition."""
+    """Return the ridge weights (n, n_features) for each penalty, by one eigendecomposition of the moments (n, n)."""
     scale = max(float(np.trace(gram)) / len(gram), np.finfo(float).tiny)
     values, vectors = scipy.linalg.eigh(gram)
     turned = vectors.T @ cross

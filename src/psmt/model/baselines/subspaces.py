@@ -1,6 +1,6 @@
 """Predictors in a linear subspace: principal components with an autoregression, and slow features with a straight line.
 
-What lies outside the subspace is copied from the last frame.
+The part of a frame outside the subspace is copied from the last frame.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ _RANK_TOL = 1e-6  # directions whose variance is below this fraction of the larg
 class PrincipalComponents(SeriesBaseline):
     """Principal components of the past, and a ridge vector autoregression (VAR) of them, of order 1 or 2.
 
-    Number of components, order and penalty are those of least error on the last eighth of the past, by what is learned
-    from the rest. Then all is learned from all of the past.
+    The number of components, the order and the penalty are those with the least error on the last eighth of the past,
+    after learning from the rest. Then components and weights are learned from the whole past.
     """
 
     n_last = 2
     learned = ("weights_", "components_")
 
     def learn(self, past: Array) -> None:
-        """Learn from the checked past."""
+        """Learn components and weights from the checked past frames (time, n_features)."""
         early = _before_the_last_eighth(past)
         known = _projected(past, _principal(early)) if len(early) > self.n_last else past[:, :0]
         found = {n: choose_ridge(known[:, :n], (1, 2), PENALTIES) for n in SIZES if n <= known.shape[1]}
@@ -43,25 +43,25 @@ class PrincipalComponents(SeriesBaseline):
         self.weights_ = ridge_weights(_projected(past, self.components_), *found[n][0])
 
     def next_frame(self, last: Array) -> Array:
-        """Predict the next frame from the last few frames, `last`."""
+        """Return the frame (n_features,) that follows the last two frames (2, n_features)."""
         order = len(self.weights_) // self.components_.shape[1]
         points = last[-order:] @ self.components_
         return np.asarray(last[-1] + self.components_ @ (points.ravel() @ self.weights_))
 
 
 class SlowFeatures(SeriesBaseline):
-    """Slow feature analysis (Wiskott and Sejnowski, 2002), linear; the slow features continue in a straight line.
+    """Linear slow feature analysis (Wiskott and Sejnowski, 2002), whose features continue in a straight line.
 
     Slow features are the directions of whitened frames that change least from one frame to the next. Each continues the
-    line through its last two values, as the embedding of PSMT does. The number of slow features is the
-    one with the least error on the last eighth of the past.
+    line through its last two values, as the embedding of PSMT does. The number of features is that with the least error
+    on the last eighth of the past.
     """
 
     n_last = 2
     learned = ("weights_",)
 
     def learn(self, past: Array) -> None:
-        """Learn from the checked past."""
+        """Learn components and weights from the checked past frames (time, n_features)."""
         early = _before_the_last_eighth(past)
         held = np.asarray(past[len(early) - 2 :]) if len(early) > self.n_last else past[:0]
         steps, targets = np.diff(held[:-1], axis=0), np.diff(held[1:], axis=0)
@@ -73,7 +73,7 @@ class SlowFeatures(SeriesBaseline):
         self.weights_ = features[:, :n] @ patterns[:n]
 
     def next_frame(self, last: Array) -> Array:
-        """Predict the next frame from the last few frames, `last`."""
+        """Return the frame (n_features,) that follows the last two frames (2, n_features)."""
         return np.asarray(last[1] + (last[1] - last[0]) @ self.weights_)
 
 
@@ -89,7 +89,7 @@ def _principal(past: Array) -> Array:
 
 
 def _slow(past: Array) -> tuple[Array, Array]:
-    """Slow features (n_features, n) as columns, slowest first; and the patterns (n, n_features) that they stand for."""
+    """Return slow features (n_features, n) as columns, slowest first, and their patterns (n, n_features) in frames."""
     covariance, steps = _moments(past)
     values, vectors = scipy.linalg.eigh(covariance)
     varies = values > _RANK_TOL * max(float(values[-1]), 0.0)
@@ -100,7 +100,7 @@ def _slow(past: Array) -> tuple[Array, Array]:
 
 
 def _moments(past: Array) -> tuple[Array, Array]:
-    """Covariance (n, n) of the frames, and second moment (n, n) of the steps between them."""
+    """Return the covariance (n, n) of the frames, and the second moment (n, n) of the steps between them."""
     n = past.shape[1]
     total, squares, steps = np.zeros(n), np.zeros((n, n)), np.zeros((n, n))
     held = np.empty((0, n))
