@@ -8,7 +8,7 @@ result on the host, so that engines can capture the functions.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import NamedTuple, Self
+from typing import NamedTuple, Self, cast
 
 from psmt.embedding.closed_form import noise_curvature
 from psmt.embedding.moments import covariance_of, second_moment_of_differences, variances_of
@@ -75,8 +75,8 @@ class Pencil(Resident):
     def shifted(self, shift: complex) -> Array:
         """Return ``S - shift V`` (n_features, n_features), where S and V are regularised."""
         covariance = covariance_of(self.sums, centred=self.centred)
-        matrix = second_moment_of_differences(self.sums) - shift * covariance
-        return add_to_diagonal(matrix, (self.curvature - shift) * self.noise)
+        rough = add_to_diagonal(1.0 * second_moment_of_differences(self.sums), self.curvature * self.noise)
+        return cast(Array, rough - shift * add_to_diagonal(covariance, self.noise))
 
     def parts(self) -> tuple[tuple[AnyArray, ...], tuple[AnyArray, ...], tuple[int, bool, float]]:
         """Return the arrays and constants as an argument of captured work. The sums are resident (not copied)."""

@@ -262,7 +262,7 @@ def _gaps(steps: Array) -> NDArray[np.intp]:
     return gaps[: len(gaps) * (len(gaps) < _IRREGULAR * len(steps))]
 
 
-def warn_of_gaps(times: ArrayLike, labels: Sequence[Any]) -> None:
+def warn_of_gaps(times: ArrayLike, labels: Any) -> None:
     """Warn if the times of rows have gaps. `labels` are the times as the message shows them."""
     gaps = _gaps(np.diff(np.asarray(times, dtype=np.float64)))
     if len(gaps):
