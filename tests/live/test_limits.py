@@ -209,6 +209,16 @@ def test_a_flood_is_cut_off_before_it_is_parsed(where, monkeypatch, flood, most)
     assert 1 < len(parsed) < most
 
 
+def test_threads_of_the_model_do_not_keep_the_server_waiting(serve):
+    before = sys.getswitchinterval()
+    server = serve()
+    with connect(address_of(server).socket, close_timeout=0.2) as page:
+        next(frame_headers(page))
+        assert sys.getswitchinterval() < before / 5
+    server.stop()
+    assert sys.getswitchinterval() == before
+
+
 def test_pings_of_a_browser_are_answered(where):
     # The client stops reading, pongs included, when its queue of unread pictures is full.
     with connect(where.socket, close_timeout=0.2, max_queue=None) as page:

@@ -18,8 +18,8 @@ Float = TypeVar("Float", bound=np.floating[Any])
 LARGEST = 1e36
 """Largest value in a series or a model's state, chosen so that fourth powers of products of two stay finite."""
 
-LARGEST_LEVEL = 1e8
-"""Largest grey level, chosen so that its fourth power stays finite in float32."""
+LARGEST_LEVEL = 1e6
+"""Largest grey level, chosen so that the squares of sums of cross-spectra stay finite in float32."""
 
 
 def check_series(
