@@ -114,6 +114,8 @@ def test_a_coverage_is_a_fraction(model, interval):
         model[0].predict(interval=interval)
     with pytest.raises(ValueError, match=r"quantile 1\.5 is out of range"):
         model[0].predict_quantiles([1.5])
+    with pytest.raises(TypeError, match=r"quantiles=0\.5 is not a list"):
+        model[0].predict_quantiles(0.5)
 
 
 def test_too_few_frames_for_an_interval(model):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from copy import copy, deepcopy
 from numbers import Real
 from typing import Any
@@ -21,7 +21,7 @@ from psmt.model.intervals import CALIBRATED, FEWEST, ForecastErrors, Interval
 from psmt.model.online_estimator import as_small_work
 from psmt.model.tables import TableForm, as_table
 from psmt.types import Array
-from psmt.utils.constraints import check_count
+from psmt.utils.constraints import check_horizon
 from psmt.utils.validation import as_array
 
 
@@ -73,6 +73,10 @@ class Forecasting(Learning):
 
         Each array has the shape that `predict` returns. It is the prediction plus a quantile of walk-forward errors.
         """
+        if not isinstance(quantiles, Iterable):
+            raise TypeError(
+                f"quantiles={quantiles!r} is not a list; give numbers between 0 and 1, such as [0.05, 0.95]"
+            )
         for one in quantiles:
             if not isinstance(one, Real) or not 0 < one < 1:
                 raise ValueError(f"quantile {one!r} is out of range; use numbers between 0 and 1, such as 0.05")
@@ -92,7 +96,7 @@ class Forecasting(Learning):
             index = form and form.following(horizon)
         else:
             single = horizon is None
-            found = self._with_quantiles(1 if single else check_count("horizon", horizon), quantiles)
+            found = self._with_quantiles(1 if single else check_horizon(horizon), quantiles)
             index = form and form.after(found.shape[1])
         own = getattr(self, "_sklearn_output_config", {}).get("transform")
         library = own or get_config()["transform_output"]
