@@ -101,7 +101,7 @@ class LimitedSocket(WebSocketsSansIOProtocol, _Limited):
         """Begin to measure how long the client is idle, and to count its short frames."""
         super().connection_made(transport)
         self._control_frames = RateLimit(CONTROL_RATE, CONTROL_BURST)
-        self._short_messages = RateLimit(2 * RATE, 2 * BURST)
+        self._short_messages = RateLimit(RATE, 10 * BURST)  # fewer are refused with a reason, elsewhere
         self._receive, self.conn.recv_frame = self.conn.recv_frame, self._count  # type: ignore[method-assign]
         self.begin(self.connections)
 
