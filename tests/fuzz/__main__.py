@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import random
 import sys
 from collections import Counter
 from collections.abc import Iterator
@@ -16,9 +17,12 @@ _SHARE = {"commands": 0.2, "studies": 0.3, "films": 2.0}
 
 
 def cases(target: str, wanted: int, seed: int) -> Iterator[tuple[str, int]]:
-    """Numbers of a target; alterations come all, whatever is wanted."""
+    """Numbers of a target; alterations have an end, and are drawn from all of them."""
     if target == "alterations":
-        yield from ((target, number) for number in range(n_alterations()))
+        yield from (
+            (target, number)
+            for number in random.Random(seed).sample(range(n_alterations()), k=min(wanted, n_alterations()))
+        )
         return
     yield from ((target, seed * 1_000_000 + number) for number in range(int(wanted * _SHARE.get(target, 1.0))))
 

@@ -190,7 +190,7 @@ def commands(number: int, folder: Path) -> Case:
     """Command lines with odd values, on healthy and on damaged sources."""
     rng = np.random.default_rng([7, number])
     arguments = command_line(rng, folder)
-    return " ".join(arguments), lambda: carry_out(arguments)
+    return " ".join(arguments), lambda: carry_out(arguments, drawn=number % 10 == 0)
 
 
 def studies(number: int, folder: Path) -> Case:
@@ -201,7 +201,7 @@ def studies(number: int, folder: Path) -> Case:
     def act() -> None:
         # How a study ends is looked at here, not how good its states are.
         with patch("psmt.brain.states.MAX_STEPS", 3):
-            carry_out(arguments)
+            carry_out(arguments, drawn=number % 10 == 0)
 
     return " ".join(arguments), act
 

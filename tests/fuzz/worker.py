@@ -11,12 +11,14 @@ import resource
 import sys
 import traceback
 import warnings
+from contextlib import nullcontext
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import process_time
 
 from fuzz.saved_models import KINDS, saved, use, write
 from fuzz.targets import REFUSED, TARGETS, Skipped
+from psmt.utils import threads
 from psmt.video import correction
 
 SECONDS, BYTES = 20.0, 2 << 30
@@ -75,6 +77,8 @@ def main() -> None:
     os.dup2(2, 1)  # what a case prints is no answer
     # Whole frames remember few pixels, so that their files are small, and a case is quick.
     correction._FRAMES, correction._PIXELS, correction._ROWS = 4, 32, 32
+    # It has one thread anyway, and the search for libraries would take most of the time of a task.
+    threads.threadpool_limits = lambda *_, **__: nullcontext()
     warm_up()
     limit_memory()
     answers.write("ready\n")

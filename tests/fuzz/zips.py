@@ -76,13 +76,13 @@ def odd_zip(kind: str, rng: Rng) -> tuple[str, bytes]:
     elif way == "deep":
         members[0] = ("header.npy", _npy(np.array(DEEP[rng.integers(len(DEEP))])))
     elif way == "many":
-        members += [(f"more{k}.npy", b"") for k in range(3000)]
+        members += [(f"more{k}.npy", b"") for k in range(300)]
     elif way == "nested":
         members[pick] = (members[pick][0], b"PK\x05\x06" + bytes(18))
-    elif way == "bomb":  # 20 MB of zeros, which say that they are the header, or a part
-        text = "{'descr': '<U5000000', 'fortran_order': False, 'shape': ()}"
+    elif way == "bomb":  # 4 MB of zeros, which say that they are the header, or a part
+        text = "{'descr': '<U1000000', 'fortran_order': False, 'shape': ()}"
         start = b"\x93NUMPY\x01\x00\x76\x00" + text.ljust(117).encode() + b"\n"
-        members[pick] = (members[pick][0], start + bytes(20_000_000))
+        members[pick] = (members[pick][0], start + bytes(4_000_000))
         method = zipfile.ZIP_DEFLATED
     content = io.BytesIO()
     with warnings.catch_warnings(), zipfile.ZipFile(content, "w", method, compresslevel=1) as archive:

@@ -14,6 +14,7 @@ from itertools import count
 
 import numpy as np
 import pytest
+from websockets.protocol import Protocol
 from websockets.sync.client import connect
 
 from live.conftest import StandIn, address_of, frame_headers, wait_for
@@ -33,6 +34,7 @@ def masked(opcode, payload, *, final=True):
 PINGS = 200 * masked(0x9, bytes(125))
 PONGS = 200 * masked(0xA, bytes(125))
 EMPTY_FRAGMENTS = masked(0x1, b"x", final=False) + 400 * masked(0x0, b"", final=False)
+TINY_MESSAGES = 2_000 * masked(0x1, b"{}")
 
 
 def dial(where, request=b"", *, receive_buffer=2_048):
@@ -178,7 +180,9 @@ def test_a_slow_reader_gets_its_table(tables, monkeypatch):
 # Web sockets
 
 
-@pytest.mark.parametrize("flood", [PINGS, PONGS, EMPTY_FRAGMENTS], ids=["pings", "pongs", "empty fragments"])
+@pytest.mark.parametrize(
+    "flood", [PINGS, PONGS, EMPTY_FRAGMENTS, TINY_MESSAGES], ids=["pings", "pongs", "empty fragments", "tiny messages"]
+)
 def test_a_flood_of_frames_is_cut_off(where, flood):
     with dial(where, UPGRADE) as line:
         line.settimeout(0.5)
@@ -189,6 +193,30 @@ def test_a_flood_of_frames_is_cut_off(where, flood):
                     n_sent += line.send(flood)
         assert n_sent < 20_000_000
     served_within(where, 5.0)
+
+
+@pytest.mark.parametrize(("flood", "most"), [(EMPTY_FRAGMENTS, 150), (TINY_MESSAGES, 2_500)])
+def test_a_flood_is_cut_off_before_it_is_parsed(where, monkeypatch, flood, most):
+    """All of it comes in one packet, which would otherwise block the server until its last frame."""
+    parsed = []
+    receive = Protocol.recv_frame
+    monkeypatch.setattr(Protocol, "recv_frame", lambda self, frame: parsed.append(frame) or receive(self, frame))
+    with dial(where, UPGRADE) as line:
+        assert b" 101 " in line.recv(100)
+        with suppress(OSError):  # it is closed before all is sent
+            line.sendall(200 * flood)
+        wait_for(lambda: is_closed(line))
+    assert 1 < len(parsed) < most
+
+
+def test_threads_of_the_model_do_not_keep_the_server_waiting(serve):
+    before = sys.getswitchinterval()
+    server = serve()
+    with connect(address_of(server).socket, close_timeout=0.2) as page:
+        next(frame_headers(page))
+        assert sys.getswitchinterval() < before / 5
+    server.stop()
+    assert sys.getswitchinterval() == before
 
 
 def test_pings_of_a_browser_are_answered(where):
@@ -252,6 +280,8 @@ ABUSES = {
     "pings": abuse_with(UPGRADE, PINGS),
     "pongs": abuse_with(UPGRADE, PONGS),
     "empty fragments": abuse_with(UPGRADE, EMPTY_FRAGMENTS),
+    "tiny messages": abuse_with(UPGRADE, TINY_MESSAGES),
+    "frames before the handshake": abuse_with(UPGRADE + EMPTY_FRAGMENTS),
 }
 
 

@@ -306,7 +306,7 @@ def test_a_film_that_fails_is_reported(begin):
 
     session = begin(frames())
     wait_for(lambda: state_of(session).get("problem"))
-    assert "shape" in state_of(session)["problem"]
+    assert "frame 1 is 49 x 48 pixels" in state_of(session)["problem"]
 
 
 def test_a_film_waits_while_paused_and_a_stream_does_not(film):

@@ -118,6 +118,8 @@ def test_everyone_refuses_bad_series(method, X):
 def test_everyone_refuses_bad_horizons(fitted):
     with pytest.raises(ValueError, match="horizon=0 is too small"):
         fitted.predict(0)
+    with pytest.raises(ValueError, match="horizon=1000000000 is too large; use horizon <= 1000000"):
+        fitted.predict(10**9)
     for horizon in ("far", 2.5):
         with pytest.raises(TypeError, match=f"horizon={horizon!r} is not a whole number"):
             fitted.predict(horizon)

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from psmt import PSMT, SparseCoder, TemporalEmbedding
-from psmt.errors import NumericalWarning
+from psmt import PSMT, FramePredictor, SparseCoder, TemporalEmbedding
+from psmt.brain import fit_group
+from psmt.errors import NumericalWarning, SilentCodesError
 from psmt.model.baselines import (
     Baseline1,
     Baseline2,
@@ -112,6 +113,37 @@ def test_a_frame_that_overflows_once_it_is_standardised_is_refused():
     model = MADE["standardise"]().fit(1e-100 * EXACT[:250])
     with pytest.raises(ValueError, match="x, standardised, has a value of"):
         model.update(EXACT[250])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("a", "b"), [(1e-100, 0.0), (1e-9, 0.0), (1e30, 0.0), (1.0, 2.0**20)])
+def test_states_of_a_group_do_not_depend_on_unit_and_offset(a, b):
+    def probabilities(people):
+        return fit_group(people, n_atoms=6, n_components=2, n_states=2).transform(people)[0].probabilities
+
+    people = [EXACT[:120], EXACT[120:240]]
+    found = probabilities([a * (own + b) for own in people])
+    np.testing.assert_allclose(found, probabilities(people), rtol=0, atol=1e-8)
+
+
+@pytest.mark.parametrize(("X", "given"), [(np.ones((80, 6)), {}), (WAVES[:80], {"alpha": 1e9})])
+def test_a_group_whose_codes_are_constant_is_refused(X, given):
+    with pytest.raises(SilentCodesError, match=r"alpha=.* use series that change, or a smaller alpha"):
+        fit_group([X, X[::-1]], n_atoms=6, n_states=2, **given)
+
+
+@pytest.mark.parametrize("scale", [1e-30, 1e-9, 1e6])
+def test_frames_of_any_unit_have_finite_predictions(scale):
+    """A pattern of full contrast that moves: the largest sums that the model forms."""
+    film = scale * np.sign(np.sin((np.arange(48)[None, None] - np.arange(30)[:, None, None]) / 4) + np.zeros((48, 1)))
+    model = FramePredictor().fit(film[:25])
+    for frame in film[25:]:
+        assert np.isfinite(model.update(frame).predict(2)).all()
+
+
+def test_levels_at_which_sums_would_overflow_are_refused():
+    with pytest.raises(ValueError, match="beyond 1e"):
+        FramePredictor().fit(np.full((4, 16, 16), 2e6))
 
 
 ESTIMATORS = {

@@ -39,8 +39,9 @@ def of_rows():
         (pd.RangeIndex(120), pd.RangeIndex(120, 123)),
         (np.arange(120) * 0.5, pd.Index([60.0, 60.5, 61.0])),
         (list(map("row {}".format, range(120))), pd.RangeIndex(1, 4)),
+        ([7] * 120, pd.RangeIndex(1, 4)),
     ],
-    ids=["days", "business days", "hours with a zone", "months", "numbers", "halves", "labels"],
+    ids=["days", "business days", "hours with a zone", "months", "numbers", "halves", "labels", "one number"],
 )
 def test_a_forecast_continues_the_table(index, following, of_rows, tmp_path):
     model = small().fit(table(index))

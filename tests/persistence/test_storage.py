@@ -284,6 +284,17 @@ def test_names_that_a_terminal_should_not_see_are_told_in_one_line(path):
     assert str(caught.value).isprintable()
 
 
+def test_characters_that_unicode_does_not_have(path):
+    """Python raises SystemError where it handles such a text."""
+    parts = contents(path)
+    points = np.array([str(parts["header"]).replace("lam", "l\U0010ffffm")]).view("u4")
+    points[points == 0x10FFFF] += 1
+    with open(path, "wb") as file:
+        np.savez(file, **parts | {"header": points.view(f"U{len(points)}").reshape(())})
+    with pytest.raises(ModelFileError, match="characters that Unicode does not have"):
+        PSMT.load(path)
+
+
 @pytest.mark.parametrize("name", [3, "a\nb", "PSMT "])
 def test_a_class_that_is_no_name_is_told_in_one_line(path, name):
     rewrite(path, header={"class": name})

@@ -15,7 +15,7 @@ from psmt.brain.courses import Course, state_means
 from psmt.brain.layers import clean, code_person, embed_group, join, learn_networks, training_volumes, trajectory
 from psmt.brain.states import MEMORIES, StateModel, choose_number, learn_states, score_states
 from psmt.data import Spec, open_series
-from psmt.errors import FrameSourceError, NotEnoughFramesError
+from psmt.errors import FrameSourceError, NotEnoughFramesError, SilentCodesError
 from psmt.persistence.model_file import Header, SavedModel, check_prediction, load_model, part
 from psmt.persistence.schema import Field, Layout, State, under
 from psmt.types import Array, Result
@@ -214,6 +214,11 @@ def fit_group(
         dictionary = compute("networks", learn_networks, [inputs], "networks")[0]["dictionary"]
         coded = _code(people, dictionary, alpha, compute)
         embedding = embed_group(coded, sum(map(len, people)), dictionary, n_components)
+        if not len(embedding):
+            raise SilentCodesError(
+                f"the codes of all {len(people)} people are constant, because their series do not change or "
+                f"alpha={alpha:g} is too large for them; use series that change, or a smaller alpha"
+            )
         codes = list(map(_sparse, coded))
         points = [trajectory(own, embedding) for own in codes]
         chain, scores = _fit_states(points, n_states, random_state, compute)

@@ -17,9 +17,10 @@ from uvicorn._types import ASGISendEvent
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.protocols.utils import ClientDisconnected
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
-from websockets.frames import Frame
+from websockets.exceptions import ProtocolError
+from websockets.frames import Frame, Opcode
 
-from psmt.live.messages import RateLimit, RefusedMessage
+from psmt.live.messages import BURST, RATE, RateLimit, RefusedMessage
 
 MAX_CONNECTIONS = 128  # beyond them, the connection that has been idle for the longest time is closed
 REQUEST_TIMEOUT = 5.0  # seconds for a complete request, since the connection or the last answer
@@ -27,7 +28,6 @@ READ_TIMEOUT = 10.0  # seconds after which a page that does not read is disconne
 MIN_PROGRESS = 1 << 16  # bytes that a client must read of a large answer within the timeout
 CONTROL_RATE, CONTROL_BURST = 10.0, 60.0  # control frames and short fragments of one page, per second and at once
 _SHORT = 1_000  # bytes; browsers never send shorter fragments
-_PIECE = 2_048  # bytes that are parsed before the frames in them are counted
 
 
 class _Limited(asyncio.Protocol):
@@ -93,14 +93,16 @@ class LimitedHTTP(H11Protocol, _Limited):
 
 
 class LimitedSocket(WebSocketsSansIOProtocol, _Limited):
-    """A web socket with a limited rate of control frames, which are answered even if the client never reads."""
+    """A web socket with a limited rate of short frames, which take time even if the client never reads."""
 
     timeout = READ_TIMEOUT
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Begin to measure how long the client is idle, and to count its control frames."""
+        """Begin to measure how long the client is idle, and to count its short frames."""
         super().connection_made(transport)
         self._control_frames = RateLimit(CONTROL_RATE, CONTROL_BURST)
+        self._short_messages = RateLimit(RATE, 10 * BURST)  # fewer are refused with a reason, elsewhere
+        self._receive, self.conn.recv_frame = self.conn.recv_frame, self._count  # type: ignore[method-assign]
         self.begin(self.connections)
 
     @property
@@ -108,43 +110,33 @@ class LimitedSocket(WebSocketsSansIOProtocol, _Limited):
         """Whether the page is open and reads what is sent."""
         return self.handshake_complete and not self.close_sent and self.writable.is_set()
 
-    def data_received(self, data: bytes) -> None:
-        """Receive bytes piece by piece, because parsing a flood of frames at once would delay other pages."""
-        for start in range(0, len(data), _PIECE):
-            if not self.transport.is_closing():
-                super().data_received(data[start : start + _PIECE])
-
     async def send(self, message: ASGISendEvent) -> None:
         """Send a message, unless the connection was just lost, because asyncio would log each further message."""
         if self.handshake_complete and self.transport.is_closing():
             raise ClientDisconnected
         await super().send(message)
 
-    def handle_ping(self) -> None:
-        """Answer a ping, unless there are too many control frames."""
-        if self._count():
-            super().handle_ping()
-
-    def handle_pong(self, event: Frame) -> None:
-        """Receive the answer to a ping, unless there are too many control frames."""
-        if self._count():
-            super().handle_pong(event)
-
-    def handle_cont(self, event: Frame) -> None:
-        """Receive a part of a message. The rate of short parts is limited.
-
-        Otherwise a client could send empty parts forever, because they never reach the size limit of a message.
-        """
-        if event.fin or len(event.data) >= _SHORT or self._count():
-            super().handle_cont(event)
-
-    def _count(self) -> bool:
-        """Count a frame. Drop the connection and return False if there are too many."""
-        try:
-            self._control_frames.count_message()
-        except RefusedMessage:
+    def handle_parser_exception(self) -> None:
+        """Close the connection after a frame that is not allowed. Before the handshake has ended, nothing is sent."""
+        if self.conn.close_sent is None:
             self.drop()
-        return not self.transport.is_closing()
+        if not self.transport.is_closing():
+            super().handle_parser_exception()
+
+    def _count(self, frame: Frame) -> None:
+        """Receive a parsed frame, or drop the connection if there were too many short ones.
+
+        Empty parts of a message never reach its size limit. Frames are counted while they are parsed, because one
+        packet may contain thousands, and parsing all of them would delay other pages.
+        """
+        is_message = frame.fin and frame.opcode in (Opcode.TEXT, Opcode.BINARY, Opcode.CONT)
+        if len(frame.data) < _SHORT:
+            try:
+                (self._short_messages if is_message else self._control_frames).count_message()
+            except RefusedMessage as error:
+                self.drop()
+                raise ProtocolError(str(error)) from None
+        self._receive(frame)
 
 
 def close_overdue(connections: Iterable[object]) -> None:

@@ -40,6 +40,8 @@ from psmt.video import FramePredictor
 
 MAX_VIEWERS = 24  # pages that may be open at the same time
 MAX_SOURCES = 8  # that are shown at the same time
+SWITCH_INTERVAL = 0.0005  # seconds that a thread may keep the interpreter while another waits; Python's own is 0.005
+GRACE = 0.1  # seconds before a page is sent anything; a page that floods the server is gone by then
 STALLED, SILENT = 1.0, 5.0  # seconds without reading, and without a message, after which a page makes room for others
 
 
@@ -181,7 +183,13 @@ class LiveServer:
             session.stop()
 
     def _serve(self) -> None:
-        self._server.run(sockets=[self._listener])
+        # After each call of the system, the server waits until the model's thread gives up the interpreter.
+        interval = sys.getswitchinterval()
+        sys.setswitchinterval(SWITCH_INTERVAL)
+        try:
+            self._server.run(sockets=[self._listener])
+        finally:
+            sys.setswitchinterval(interval)
 
 
 def _has_screen() -> bool:
@@ -344,6 +352,7 @@ class _Endpoints:
         return True
 
     async def _send(self, socket: WebSocket, viewer: _Viewer) -> None:
+        await asyncio.sleep(GRACE)
         while True:
             await viewer.news.wait()
             viewer.news.clear()

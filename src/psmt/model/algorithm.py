@@ -24,7 +24,7 @@ from psmt.model.tables import TableForm, as_table
 from psmt.numerics.arrays import array_namespace, drawn_back
 from psmt.recovery import Recovery, activity_limit, recover_next
 from psmt.types import Array
-from psmt.utils.constraints import check_count, choice, each
+from psmt.utils.constraints import check_horizon, choice, each
 from psmt.utils.validation import as_array, check_frame, check_series, check_size
 
 
@@ -244,7 +244,7 @@ class PSMT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learning):
             index = form and form.following(horizon)
         else:
             single = horizon is None
-            found = self._with_quantiles(1 if single else check_count("horizon", horizon), quantiles)
+            found = self._with_quantiles(1 if single else check_horizon(horizon), quantiles)
             index = form and form.after(found.shape[1])
         own = getattr(self, "_sklearn_output_config", {}).get("transform")
         library = choice("default", "pandas", "polars")("transform", own or get_config()["transform_output"])

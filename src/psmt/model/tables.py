@@ -47,7 +47,7 @@ class TableForm:
             return replace(form, kind="dates", last=last.isoformat(), step=step, zone=zone)
         if isinstance(index, pd.PeriodIndex) and (np.diff(index.asi8) == 1).all():
             return replace(form, kind="periods", last=str(index[-1]), step=index.freqstr)
-        if pd.api.types.is_numeric_dtype(index.dtype) and len(set(np.diff(index))) == 1:
+        if pd.api.types.is_numeric_dtype(index.dtype) and len(set(np.diff(index))) == 1 and index[0] != index[1]:
             before, last = index.to_numpy()[-2:].tolist()
             return replace(form, kind="numbers", last=last, step=last - before)
         return form

@@ -8,6 +8,7 @@ are not unpacked. The many errors of zipfile, zlib and NumPy become one `Archive
 from __future__ import annotations
 
 import os
+import sys
 import warnings
 import zipfile
 from collections.abc import Iterator
@@ -161,4 +162,6 @@ class Archive:
             if len(numbers) != layout.n_bytes:
                 raise ArchiveError(f"{name} has {'more' if block else 'fewer'} numbers than its shape {layout.shape}")
             array = np.frombuffer(numbers, dtype=layout.dtype)
+            if array.dtype.kind == "U" and (array.view(f"{array.dtype.byteorder}u4") > sys.maxunicode).any():
+                raise ArchiveError(f"{name} is a text with characters that Unicode does not have")
             return array.reshape(layout.shape, order="F" if layout.fortran_order else "C")

@@ -20,6 +20,8 @@ T = TypeVar("T")
 _LARGEST = 1e100  # largest value of a real parameter, chosen so that its square is finite
 _MOST = 2**31 - 1  # largest count, because no memory can hold an array with more rows
 
+_FARTHEST = 1_000_000  # largest number of steps ahead, which takes minutes; a billion would take days
+
 Constraint = Callable[[str, object], object]
 """Function of the name and the value of a parameter, which raises an error unless the value is allowed."""
 
@@ -33,6 +35,11 @@ def check_count(name: str, value: object, *, minimum: int = 1, maximum: float = 
     if int(value) > maximum:
         raise ValueError(f"{name}={value} is too large; use {name} <= {maximum}")
     return int(value)
+
+
+def check_horizon(horizon: object) -> int:
+    """Return a number of steps ahead as an int. Raise an error unless it is a whole number from 1 to a million."""
+    return check_count("horizon", horizon, maximum=_FARTHEST)
 
 
 def check_real(name: str, value: object, *, minimum: float = 0.0, open_bound: bool = False) -> float:

@@ -21,8 +21,8 @@ Float = TypeVar("Float", bound=np.floating[Any])
 LARGEST = 1e36
 """Largest value in a series or in the state of a model, chosen so that the fourth power of its square is finite."""
 
-LARGEST_LEVEL = 1e8
-"""Largest grey level, chosen so that its fourth power stays finite in float32."""
+LARGEST_LEVEL = 1e6
+"""Largest grey level, chosen so that the squares of sums of cross-spectra stay finite in float32."""
 
 
 def check_series(
@@ -44,6 +44,7 @@ def check_series(
             f"{name} is a {type(values).__name__} of {len(values)} series; one array is needed: "
             f"{name}, lengths = psmt.series.join_series({name}), then fit({name}, lengths=lengths)"
         )
+    _check_names(values, name)
     names = getattr(values, "columns", columns)
     array: Any = values if isinstance(values, DiskSeries) else as_array(values, name=name)
     if array.ndim != 2:
@@ -117,6 +118,13 @@ def real_array(values: ArrayLike, *, name: str) -> NDArray[Any]:
     return array
 
 
+def _check_names(table: ArrayLike, name: str) -> None:
+    """Raise if columns of a table share a name, because scikit-learn would raise an error of another library."""
+    names = list(getattr(table, "columns", ()))
+    if repeated := sorted({repr(one) for one in names if names.count(one) > 1}):
+        raise ValueError(f"{name} has several columns named {repeated[0]:.200}; rename them, or give {name}.to_numpy()")
+
+
 def check_samples(estimator: Any, X: ArrayLike, *, reset: bool = True, finite: bool = True) -> NDArray[np.float64]:
     """Return samples (n_samples, n_features), checked by scikit-learn. If `finite`, values are checked too.
 
@@ -124,6 +132,7 @@ def check_samples(estimator: Any, X: ArrayLike, *, reset: bool = True, finite: b
     """
     from sklearn.utils.validation import validate_data
 
+    _check_names(X, "X")
     given = X if hasattr(X, "columns") else as_array(X, name="X")
     samples = validate_data(estimator, given, dtype=np.float64, reset=reset, ensure_all_finite=finite)
     if finite:

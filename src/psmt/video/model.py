@@ -17,7 +17,7 @@ from psmt.model.online_estimator import Forecaster, by_one_thread
 from psmt.persistence.model_file import Header, check_prediction, load_model
 from psmt.persistence.schema import Field, Layout, State, check_state
 from psmt.types import Array, Levels, Progress, silent
-from psmt.utils.constraints import Constraint, check_count, check_parameters, choice, mapping, truth
+from psmt.utils.constraints import Constraint, check_horizon, check_parameters, choice, mapping, truth
 from psmt.utils.threads import one_blas_thread
 from psmt.video.candidates import PLANES, Candidates
 from psmt.video.cells import Grid
@@ -194,7 +194,7 @@ class FramePredictor(Forecaster):
         seen so far, except for 'linear'.
         """
         check_is_fitted(self)
-        frames = self._learner.predict(1 if horizon is None else check_count("horizon", horizon))
+        frames = self._learner.predict(1 if horizon is None else check_horizon(horizon))
         return frames[0] if horizon is None else np.stack(frames)
 
     def predict_later(self, horizon: int) -> Callable[[], Levels]:
@@ -203,7 +203,7 @@ class FramePredictor(Forecaster):
         Its result does not depend on later calls of `update`. It may be called in any thread.
         """
         check_is_fitted(self)
-        snapshot, n_steps = self._learner.snapshot(), check_count("horizon", horizon)
+        snapshot, n_steps = self._learner.snapshot(), check_horizon(horizon)
         return lambda: np.stack(snapshot.predict(n_steps))
 
     def expected_mse(self, horizon: int) -> Array:
@@ -213,7 +213,7 @@ class FramePredictor(Forecaster):
         the first rollout has been scored, and for 'linear' and 'hold', which do not learn.
         """
         check_is_fitted(self)
-        return self._learner.record.expected(check_count("horizon", horizon))
+        return self._learner.record.expected(check_horizon(horizon))
 
     def check_next(self, X: ArrayLike) -> Levels:
         """Return the next true frames (time, ..) of the shape `shape_` as finite levels, after checking them."""

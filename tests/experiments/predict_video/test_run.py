@@ -156,8 +156,10 @@ def test_films_that_are_too_short_are_refused_before_any_work(n_frames, given, m
 
 
 @pytest.mark.parametrize(("given", "message"), [({"start": 39}, "start=39"), ({"horizon": 500}, "need"), ({}, "400")])
-def test_films_that_turn_out_too_short_are_refused(colourful, light, given, message, tmp_path):
+def test_films_that_turn_out_too_short_are_refused(colourful, light, given, message, tmp_path, monkeypatch):
     film = open_frames(colourful)
+    frames = [film._frame(index, colour=True) for index in range(len(film))]
+    monkeypatch.setattr(type(film), "_read", lambda _, *, colour: (frame for frame in frames))
     object.__setattr__(film, "n_frames", None)
     with pytest.raises(NotEnoughFramesError, match=message):
         predict_video(film, FrameReader("native"), VideoSettings(**given), Run(folder=tmp_path))

@@ -20,6 +20,7 @@ from psmt.experiments.brain.groups import Participants, read_participants
 from psmt.experiments.brain.labels import beside_atlas, label_regions, region_numbers
 from psmt.persistence.zip_archive import Archive, ArchiveError
 from psmt.types import Array, Ints, Progress, silent
+from psmt.utils.files import shown
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -312,7 +313,9 @@ def _varying(values: Mapping[str, Array], regions: Sequence[str], remarks: list[
             f"{len(constant)} of {len(regions)} regions never change (in {name}, among others); check the mask and the "
             "confounds: a scan varies in all regions"
         )
-    remarks += [f"{regions[k]} never changes in {name}: left out in all" for k, name in list(constant.items())[:5]]
+    remarks += [
+        f"{shown(regions[k])} never changes in {shown(name)}: left out in all" for k, name in list(constant.items())[:5]
+    ]
     if len(constant) > 5:
         remarks.append(f"and {len(constant) - 5} more such regions")
     return varying

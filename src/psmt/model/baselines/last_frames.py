@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from psmt.persistence.schema import AttributeState, State
 from psmt.types import Array
-from psmt.utils.constraints import Declared, check_count, check_parameters, count, parameter
+from psmt.utils.constraints import Declared, check_horizon, check_parameters, count, parameter
 from psmt.utils.validation import check_frame, check_series
 
 
@@ -53,7 +53,7 @@ class LastFramesPredictor(AttributeState, BaseEstimator, ABC):
         """Return the next frame, or the next `horizon` frames (horizon, ..), each from the predictions before it."""
         check_is_fitted(self, "shape_")
         last, frames = self._last, []
-        for _ in range(1 if horizon is None else check_count("horizon", horizon)):
+        for _ in range(1 if horizon is None else check_horizon(horizon)):
             frames.append(self.next_frame(last))
             last = np.concatenate([last[1:], frames[-1][None]])
         return frames[0] if horizon is None else np.stack(frames)
