@@ -79,31 +79,3 @@ def test_it_learns_what_no_line_fits_and_goes_on_from_its_state(network, engine)
     # The best line leaves all of the variance of |x|.
     assert np.mean((said - np.abs(rows[:, 0])) ** 2) < 0.02 * np.var(np.abs(rows[:, 0]))
     assert np.array_equal(own.numpy(network.weights), own.numpy(other.weights))
-
-
-def test_the_average_of_the_weights_is_nearer_to_the_truth_than_the_last_weights(network, engine):
-    own, errors = engine.frames, []
-    rows, _ = batch(1000, 999)
-    for seed in range(400):
-        noisy, aims = batch(64, seed)
-        aims[:, 0] += aims[:, 1] * np.random.default_rng(seed).standard_normal(64).astype(np.float32)
-        network.train(own.levels(noisy[None]), own.levels(aims[None]))
-        network.adopt()
-        if seed >= 300:
-            both = (
-                [tuple(map(own.numpy, layer)) for layer in network.layers(w)]
-                for w in (network.average, network.weights)
-            )
-            errors.append([np.mean((output(layers, rows) - np.abs(rows[:, 0])) ** 2) for layers in both])
-    average, last = np.mean(errors, axis=0)
-    assert average < 0.7 * last
-
-
-def test_a_state_without_an_average_goes_on_from_the_weights(network, engine):
-    rows, aims = (engine.frames.levels(part[None]) for part in batch(64))
-    network.train(rows, aims)
-    network.adopt()
-    state, other = network.get_state(), Perceptron(3, engine.frames)
-    assert not np.array_equal(state.pop("average"), state["weights"])
-    other.set_state(state)
-    assert np.array_equal(other.get_state()["average"], state["weights"])

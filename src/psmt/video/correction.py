@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from itertools import pairwise
-from typing import Any, NamedTuple, cast
+from typing import NamedTuple, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from psmt.engines.frame_kernels import FrameKernels, Layers
 from psmt.numerics.arrays import array_namespace
@@ -20,7 +19,6 @@ from psmt.video.state import FRAME_FIELD, DeclaredState
 HIDDEN = (24, 24)  # units of the hidden layers
 _RATE, _DECAY, _SQUARE_DECAY, _EPSILON = 5e-3, 0.9, 0.999, 1e-8  # of Adam
 _LARGEST = 1e3  # weights are clipped to this; weights learned from films are a few units
-_AVERAGED, _EARLY = 0.98, 40  # share of the average weights that a frame keeps, and steps by which it is half of that
 
 _PIXELS, _FRAMES = 1024, 64  # remembered pixels of each frame, and frames whose pixels are remembered
 _BATCHES, _ROWS = 4, 1024  # training steps for each frame, and the batch size of each step
@@ -35,13 +33,9 @@ the energy of changes around it and the difference of two candidates (3), and th
 
 
 class Perceptron(DeclaredState):
-    """A perceptron with layers (n_inputs, *HIDDEN, 1) and ReLU units, trained by Adam. Its output is 0 at first.
-
-    Predictions use an average of the weights over the last frames (Polyak averaging), because single steps are noisy.
-    """
+    """A perceptron with layers (n_inputs, *HIDDEN, 1) and ReLU units, trained by Adam. Its output is 0 at first."""
 
     weights: Levels  # (n_weights,): of each layer its weights (inputs, outputs), then its biases (outputs,)
-    average: Levels  # exponential mean of the weights (n_weights,)
     mean: Levels  # exponential mean of the gradients (n_weights,)
     square: Levels  # and of their squares
     steps: int
@@ -56,7 +50,7 @@ class Perceptron(DeclaredState):
             (rng.random(outputs * (inputs + 1)) * 2 - 1) * (inputs**-0.5 if outputs > 1 else 0.0)
             for inputs, outputs in pairwise(self._sizes)
         ]
-        self.weights = self.average = kernels.levels(np.concatenate(first).astype(np.float32))
+        self.weights = kernels.levels(np.concatenate(first).astype(np.float32))
         self._next: tuple[Levels, Levels, Levels, int] | None = None
 
     @staticmethod
@@ -64,17 +58,7 @@ class Perceptron(DeclaredState):
         """Return the fields (shape, type and range) of the saved state, by name."""
         n_weights = sum(outputs * (inputs + 1) for inputs, outputs in pairwise((n_inputs, *HIDDEN, 1)))
         weights = Field((n_weights,), "float32", -_LARGEST, _LARGEST)
-        return {
-            "weights": weights,
-            "average": weights,
-            "mean": weights,
-            "square": weights._replace(low=0.0),
-            "steps": counter(),
-        }
-
-    def set_state(self, state: Mapping[str, NDArray[Any]]) -> None:
-        """Continue from a state that `get_state` returned. If it is of psmt 0.2, the average starts at the weights."""
-        super().set_state({"average": state["weights"], **state})
+        return {"weights": weights, "mean": weights, "square": weights._replace(low=0.0), "steps": counter()}
 
     def layers(self, weights: Levels) -> Layers:
         """Split a vector of weights into the matrix (inputs, outputs) and the biases (outputs,) of each layer."""
@@ -100,8 +84,6 @@ class Perceptron(DeclaredState):
         if self._next is not None:
             self.weights, self.mean, self.square, self.steps = self._next
             self._next = None
-            kept = min(_AVERAGED, self.steps / (self.steps + _EARLY))
-            self.average = kept * self.average + (1 - kept) * self.weights
 
     def _train(
         self, weights: Levels, mean: Levels, square: Levels, steps: Levels, inputs: Levels, aims: Levels
@@ -226,7 +208,7 @@ class Correction(DeclaredState):
         inputs, unit = self._prepared
         changes = candidates[: self._n_changes]
         inputs, change, frame = self._applied(
-            changes, inputs, unit, current, uncorrected, self.network.average, self.gain.gains(), limits
+            changes, inputs, unit, current, uncorrected, self.network.weights, self.gain.gains(), limits
         )
         self._pending = _Pending(changes, inputs, unit, change, uncorrected)
         corrected: Levels = frame

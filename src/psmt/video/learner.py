@@ -33,7 +33,7 @@ _JOLT = 6.0  # surprise above which motion that no candidate predicted clears th
 _WORSE = 2.0  # a prediction has failed if its error exceeds this multiple of copying's error: motion has stopped
 _HEAD_START = 1.0  # number of perfect predictions that the gain starts with where there is a prior
 _UNEXPLAINED = (0.5, 0.65)  # shares of a change that motion leaves unexplained: trust begins to fall, and is lowest
-_FAINT = 5e-4  # energy of a change, relative to the variance over the picture, below which an encoder may have made it
+_FAINT = 1e-3  # energy of a change, relative to the variance over the picture, below which an encoder may have made it
 _DOUBT = 0.75  # share of the predicted change that is left out where trust is lowest
 _STUTTER = 0.1  # energy of a change, relative to the next one, below which it was no motion
 _FARTHEST = 0.5  # largest pan that is distinguished from a cut, relative to the size of the picture
@@ -255,8 +255,8 @@ class FrameLearner:
         """Return the factor by which the predicted change of a scene that has just begun is multiplied.
 
         After one change, it is smaller if motion does not explain the change, which is then noise of a still picture,
-        or if the change is faint: encoders change slow films in jerks.
-        After two changes, it is 0 if the first was almost nothing: the film stutters, or shows every frame twice.
+        or if the change is faint, because encoders change slow films in jerks. After two changes, it is 0 if the first
+        was almost nothing: the film stutters, or shows every frame twice.
         """
         scene, kernels = self._scene, self.grid.kernels
         if not self._candidates.rich or scene.age not in (1, 2):
@@ -270,9 +270,9 @@ class FrameLearner:
         if scene.age == 2:
             return float(energy >= _STUTTER * last)
         low, high = _UNEXPLAINED
-        doubt = min(max((energy - low * last) / max((high - low) * last, _LEAST), 0.0), 1.0)
-        faint = last < _FAINT * float(mean_square(scene.current - scene.current.mean()))
-        return 1 - _DOUBT * (1.0 if faint else doubt)
+        if last < _FAINT * float(mean_square(scene.current - scene.current.mean())):
+            return 1 - _DOUBT
+        return 1 - _DOUBT * min(max((energy - low * last) / max((high - low) * last, _LEAST), 0.0), 1.0)
 
     def _start_rollout(self, wanted: bool) -> None:
         """Start to record a rollout if it is `wanted` and enough frames have passed since the last start."""
@@ -308,7 +308,7 @@ class FrameLearner:
         height, width = layouts["current"].shape
         grid, candidates = Grid((height, width)), Candidates((1, 1), rule.planes)
         n, has_prior = len(candidates.names), bool(rule.planes) and any(name.startswith("prior.") for name in layouts)
-        fields = {
+        return {
             "levels": Field((2,)),
             "looks_ahead": flag(),
             "since_rollout": counter(0, SELDOM),
@@ -322,8 +322,6 @@ class FrameLearner:
             **(under("correction.", Correction.schema(grid, candidates.n_network_inputs)) if rule.planes else {}),
             **(under("chroma.", ChromaFollower.schema(grid)) if "chroma.current" in layouts else {}),
         }
-        # Files of psmt 0.2 have no average of the network's weights.
-        return {name: field for name, field in fields.items() if name in layouts or not name.endswith(".average")}
 
     def get_state(self) -> State:
         """Return copies of the arrays from which `from_state` can restore this object."""
