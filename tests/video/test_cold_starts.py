@@ -7,7 +7,7 @@ import pytest
 from studies.prior_films import walkers
 
 from psmt import FramePredictor
-from video.conftest import texture
+from video.conftest import gliding, texture
 
 
 def cold_ratio(film):
@@ -30,6 +30,15 @@ def test_noise_on_a_still_picture_is_not_worse_than_copied(smooth):
     if smooth:  # as an encoder leaves it
         noise = np.stack([texture(seed=seed, width=2.0) for seed in range(6)]) / 40
     assert cold_ratio(texture() + 2 * noise) <= 1.02
+
+
+@pytest.mark.parametrize("speed", [0.02, 0.03])
+def test_a_slow_film_that_an_encoder_changes_in_jerks_is_not_worse_than_copied(speed):
+    rng, film = np.random.default_rng(1), [*gliding((0.3 * speed, speed), 6)]
+    for last, frame in zip(range(5), film[1:], strict=True):  # three of ten blocks are encoded anew in each frame
+        skipped = np.kron(rng.random((6, 7)) > 0.3, np.ones((8, 8))) > 0
+        frame[skipped] = film[last][skipped]
+    assert cold_ratio(np.array(film)) <= 1.02
 
 
 def test_things_that_walk_are_predicted_from_the_first_change_on():

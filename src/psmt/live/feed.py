@@ -137,8 +137,8 @@ class Feed:
         """Pass only every n-th frame, so that a model that needs `seconds` per frame receives evenly spaced frames."""
         if self.duration is not None and self.rate is not None:
             needed = seconds * self.rate * self.speed
-            # A margin keeps the stride from changing to and fro.
-            if not 0.7 * (self.stride - 1) < needed <= self.stride:
+            # A margin keeps the stride from changing to and fro. A wide one would keep half the rate after some load.
+            if not 0.9 * (self.stride - 1) < needed <= self.stride:
                 self.stride = min(ceil(needed), 50)
 
     def start(self) -> None:

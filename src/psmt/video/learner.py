@@ -32,8 +32,9 @@ _LEAST = 1e-200  # smallest safe divisor
 _JOLT = 6.0  # surprise above which motion that no candidate predicted clears the record of the experts
 _WORSE = 2.0  # a prediction has failed if its error exceeds this multiple of copying's error: motion has stopped
 _HEAD_START = 1.0  # number of perfect predictions that the gain starts with where there is a prior
-_UNEXPLAINED = (0.5, 0.65)  # shares of a change that motion leaves unexplained, from which on the change is not trusted
-_DOUBT = 0.75  # share of the predicted change that is then left out
+_UNEXPLAINED = (0.5, 0.65)  # shares of a change that motion leaves unexplained: trust begins to fall, and is lowest
+_FAINT = 1e-3  # energy of a change, relative to the variance over the picture, below which an encoder may have made it
+_DOUBT = 0.75  # share of the predicted change that is left out where trust is lowest
 _STUTTER = 0.1  # energy of a change, relative to the next one, below which it was no motion
 _FARTHEST = 0.5  # largest pan that is distinguished from a cut, relative to the size of the picture
 
@@ -253,8 +254,9 @@ class FrameLearner:
     def _trust(self) -> float:
         """Return the factor by which the predicted change of a scene that has just begun is multiplied.
 
-        After one change, it is smaller if motion does not explain the change, which is then noise of a still picture.
-        After two changes, it is 0 if the first was almost nothing: the film stutters, or shows every frame twice.
+        After one change, it is smaller if motion does not explain the change, which is then noise of a still picture,
+        or if the change is faint, because encoders change slow films in jerks. After two changes, it is 0 if the first
+        was almost nothing: the film stutters, or shows every frame twice.
         """
         scene, kernels = self._scene, self.grid.kernels
         if not self._candidates.rich or scene.age not in (1, 2):
@@ -268,6 +270,8 @@ class FrameLearner:
         if scene.age == 2:
             return float(energy >= _STUTTER * last)
         low, high = _UNEXPLAINED
+        if last < _FAINT * float(mean_square(scene.current - scene.current.mean())):
+            return 1 - _DOUBT
         return 1 - _DOUBT * min(max((energy - low * last) / max((high - low) * last, _LEAST), 0.0), 1.0)
 
     def _start_rollout(self, wanted: bool) -> None:
