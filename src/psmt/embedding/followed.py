@@ -61,6 +61,7 @@ _FEWEST_GUARDS, _MOST_GUARDS = 24, 96  # between these numbers
 _MOST = 0.6  # if there are more tracked directions than this fraction of the atoms in use, the closed form is as fast
 _FEWEST = 160  # with fewer atoms in use than this and the tracked directions, the closed form is as fast
 _FEW_CODES, _TIGHTER = 2.0, 0.1  # with fewer codes per atom, predictions magnify errors: `tol` is scaled by this factor
+_FEWEST_OF_FEW = 513  # then up to 512 atoms in use, the closed form is on average as fast
 _STAYS = 0.8  # tracking goes on until the number of atoms in use falls below this fraction of what it needs to start
 
 # Operators
@@ -90,7 +91,7 @@ class FollowedEmbedding:
         As in `TemporalEmbedding`.
     tol : float
         Largest error of the subspace, as estimated in `error_`. If it is exceeded, the closed form is solved. With
-        fewer than two codes per atom, a tenth of `tol` is used, and with fewer than one the closed form.
+        fewer than two codes per atom, a tenth of `tol` is used, or the closed form if there are at most 512 atoms.
 
     Attributes
     ----------
@@ -141,8 +142,7 @@ class FollowedEmbedding:
             return self._start(moments)
         if change is not None and not stays:
             view = self._view(moments)
-            few = len(moments) < _FEW_CODES * moments.n_features
-            if not track.update(view, change, self.tol * (_TIGHTER if few else 1.0)):
+            if not track.update(view, change, self.tol * (_TIGHTER if _has_few_codes(moments) else 1.0)):
                 try:
                     restarted = track.restart(self._solve(moments, track.followed), view)
                 except moments.engine.linalg_errors:
@@ -178,7 +178,8 @@ class FollowedEmbedding:
         if wanted is None or not self.rank_tol or not self.tol or len(moments) <= moments.n_features:
             return 0  # V of fewer codes than atoms is singular, and step 7 magnifies errors without bound
         followed = wanted + _FEWEST_GUARDS
-        if n_used < fraction * (_FEWEST + followed) or fraction * followed > _MOST * n_used:
+        fewest = _FEWEST_OF_FEW if _has_few_codes(moments) else _FEWEST + followed
+        if n_used < fraction * fewest or fraction * followed > _MOST * n_used:
             return 0
         return max(followed, min(wanted + _MOST_GUARDS, int(_MOST * n_used)))
 
@@ -196,6 +197,10 @@ class FollowedEmbedding:
         squares = array_namespace(sums.products).linalg.diagonal(sums.products)
         constant, noise = self._noise(squares, sums.total, n=sums.n, centred=self.centred, rank_tol=self.rank_tol)
         return View(sums, constant, noise, self.centred)
+
+
+def _has_few_codes(moments: WindowMoments) -> bool:
+    return len(moments) < _FEW_CODES * moments.n_features
 
 
 def _with_guards(found: Embedding, wanted: int) -> Embedding:

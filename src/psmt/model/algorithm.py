@@ -73,7 +73,8 @@ class PSMT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learning):
         Largest error of the embedding while it is tracked from frame to frame: the sine of the angle between its
         subspace and that of the closed form. `followed_.error_` reports the error. With the default, predictions differ
         from those of the closed form by at most 1e-5 of the patch's contrast. With 0, the closed form is solved for
-        every frame. It is also solved for every frame if the window has fewer codes than atoms.
+        every frame. It is also solved for every frame if there are at most 512 atoms and fewer than two codes per atom,
+        or fewer codes than atoms.
     activity_bound : float or None, default 2.0
         Bound on predictions, > 0. The sum of a predicted code is at most this multiple of the largest sum of a code in
         the window. The norm of the difference between the predicted and the last frame is at most this multiple of the
