@@ -153,9 +153,10 @@ def pose_columns(embedding: Array, *, merge_parallel: bool = True) -> PosedColum
 
 
 def pose_columns_masked(embedding: Array, *, merge_parallel: bool = True) -> PosedColumns:
-    """Return prepared columns, one for each atom. Superfluous columns are zero, so no solution uses them.
+    """Return the prepared columns of P, one for each atom. Merged columns are zero, except the first of each group.
 
-    The shapes then depend only on the shape of the embedding matrix, as captured work requires.
+    No solution uses a zero column. The shapes depend only on the shape of P (n_components, n_features), so that
+    `Engine.capture` can record the work once and replay it for other values.
     """
     xp = array_namespace(embedding)
     unit, norms = unit_columns(embedding.T)

@@ -3,9 +3,9 @@
 A state has a place in the embedding to which trajectories return. From volume to volume, a trajectory keeps a share of
 its position (because the blood response is slow) and moves towards the place of the present state:
 
-    y_t = memory * y_(t-1) + (1 - memory) * place_(s_t) + noise,
+    y_t = memory * y_(t-1) + (1 - memory) * place_(s_t) + noise.
 
-The noise has a covariance of its own in each state, so that states may also differ only in what fluctuates together.
+The noise has a covariance of its own in each state. So two states may have the same place and different covariances.
 This is a hidden Markov model with autoregressive emissions. It is fitted by expectation-maximisation (Baum-Welch, with
 conditional steps for the memory). Each person is one chain.
 """
@@ -128,9 +128,10 @@ def _local_covariances(points: Array, width: int) -> Array:
 
 
 def learn_states(*, series: Array, lengths: Sequence[int], n_states: int, seed: int) -> Result:
-    """Return the fields of a `StateModel` that is fitted to trajectories (all volumes, n_components). This is one task.
+    """Return the fields of a `StateModel` that is fitted to the trajectories of all people.
 
-    `lengths` are the numbers of volumes of the people.
+    `series` (all volumes, n_components) holds the trajectories one after another, and `lengths` their numbers of
+    volumes. The function runs as one task of `psmt.pipeline`.
     """
     model = fit_states(split(series, lengths), n_states, seed=seed)
     return {name: np.asarray(value) for name, value in vars(model).items()}
@@ -187,10 +188,11 @@ def _climb(people: Sequence[Array], posterior: Array, max_memory: float) -> Stat
 
 
 def score_states(*, series: Array, lengths: Sequence[int], n_states: int, seed: int) -> Result:
-    """Return ``scores`` (n_people,): the log-likelihood per volume of each person. This is one task.
+    """Return ``scores`` (n_people,): the log-likelihood per volume of each person's trajectory.
 
-    Each half of the people is scored by states fitted to the other half. A single person is split in time. `series` are
-    trajectories (all volumes, n_components).
+    Each half of the people is scored by states fitted to the other half. The two halves in time of a single person
+    count as two people. `series` and `lengths` are as in `learn_states`. The function runs as one task of
+    `psmt.pipeline`.
     """
     parts = split(series, lengths) if len(lengths) > 1 else np.array_split(series, 2)
     # All numbers of states get the same bound, because more memory raises the likelihood.

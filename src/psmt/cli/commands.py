@@ -90,7 +90,7 @@ class CommandLine(Command):
         return call
 
     def values(self, parsed: Any) -> dict[str, Any]:
-        """Return the parameters that were given, by name."""
+        """Return the values that the user gave on the command line, by the names of their parameters."""
         found = {}
         for name, one in self.shown.items():
             value, option = getattr(parsed, name), one.option
@@ -105,7 +105,7 @@ class CommandLine(Command):
         return found
 
     def job(self, given: Mapping[str, Any]) -> Job:
-        """Return the job that the given parameters describe."""
+        """Return the job for parameters `given` by name, as `values` returns them."""
         own = {name: value for name, value in given.items() if name in declarations(self.options)}
         return Job(command=self, given=given, options=self.options(**{"out": Path(f"psmt-{self.name}")} | own))
 
@@ -153,7 +153,10 @@ class CommandLine(Command):
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """A parsed command line: the command, its options, and the given parameters."""
+    """A parsed command line: the command, its options for input and output, and all values that the user gave.
+
+    `given` has the values by the names of their parameters.
+    """
 
     command: CommandLine
     options: FilmOptions

@@ -178,7 +178,7 @@ class WindowMoments:
 
     @property
     def begins(self) -> Mask:
-        """Return a mask (time,) of the codes that are the first of their series, oldest code first."""
+        """Return a mask (time,), from the oldest code to the latest, that is True where a code begins a series."""
         return np.array(self.window.begins, dtype=bool)
 
     def latest(self, count: int) -> Array:

@@ -44,17 +44,17 @@ class Bound(NamedTuple):
 def bounded_optimum(
     free: Array, solve: Callable[[Array], Array], cost: Callable[[Array], Array], bound: Bound, tolerance: Array
 ) -> Array:
-    """Return the coefficients (.., n) of least cost whose weighted sum is at most a bound, by cutting planes.
+    """Return the coefficients (.., n) of least cost whose weighted sum is at most a limit, by cutting planes.
 
-    The Lagrange multiplier of the bound acts as a penalty on the weighted sum. The sum falls as the multiplier rises,
-    in places by jumps. So the search keeps two solutions, one whose sum exceeds the limit (infeasible) and one whose
-    sum does not (feasible), and combines them. Each solution gives a linear lower bound on the optimum as a function of
-    the multiplier. The next multiplier is where two of these lines intersect. The search stops when the cost is within
-    `tolerance` (..) of the dual bound.
+    A Lagrange multiplier acts as a penalty on the weighted sum. The sum falls as the multiplier rises, in places by
+    jumps. So the search keeps two solutions, one whose sum exceeds the limit (infeasible) and one whose sum does not
+    (feasible), and combines them. The dual function maps a multiplier to the least penalised cost, which is never above
+    the cost that is sought. Each solution gives a line above the dual function. The next multiplier is where the lines
+    of the two solutions intersect. The search stops when the cost is within `tolerance` (..) of the largest dual value.
 
-    `free` (.., n) are the optima without the bound. An optimum that satisfies the bound is returned unchanged. `solve`
-    maps multipliers (..) to the optima (.., n) that they give. `cost` maps coefficients (.., n) to their cost (..),
-    without a multiplier. The `bound` has one limit for each problem.
+    `free` (.., n) are the optima without a limit. Those whose sum is within the limit are returned unchanged. `solve`
+    maps multipliers (..) to the optima (.., n) with this penalty. `cost` maps coefficients (.., n) to their cost (..)
+    without it. `bound` holds the weights, and a limit for each problem.
     """
     xp, (worth, limit) = array_namespace(free), bound
     found = infeasible = free

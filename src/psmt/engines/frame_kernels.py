@@ -166,21 +166,22 @@ class FrameKernels(Protocol):
         Positions outside the frame take the value of the nearest edge.
         """
 
-    # Cells: squares of `cell` pixels
+    # Cells: squares with sides of `cell` pixels
 
     def cell_moments(self, candidates: Levels, change: Levels, cell: int) -> CellSums:
-        """Return inner products of candidates (n, height, width) by cell.
+        """Return two arrays of moments, which are inner products over the pixels of each cell.
 
-        Their products with each other are (rows, columns, n, n). Those with the change (height, width) are (rows,
-        columns, n).
+        The first array (rows, columns, n, n) has the products of candidates (n, height, width) with each other. The
+        second (rows, columns, n) has their products with the true change (height, width).
         """
 
     def add_moments(
         self, known: CellSums, kept: float, maps: Levels, change: Levels, weight: float, cell: Shape, out: CellSums
     ) -> None:
-        """Write `kept` times the known moments plus `weight` times those of cells of size (height, width) to `out`.
+        """Write ``kept * known + weight * new`` to `out`, where ``new`` are the moments of `maps` and `change`.
 
-        `maps` are the candidates. The moments may have more cells than the frame fills. `out` may be `known` itself.
+        `maps` are the candidates, and `cell` is the height and width of a cell. The arrays of moments may have more
+        cells than the frame fills. `out` may be `known` itself.
         """
 
     def cell_energy(self, change: Levels, cell: int) -> Levels:

@@ -263,7 +263,10 @@ def score_stream(
 
 
 def _receive(method: Predictor, *, frame: Levels | None, clock: Callable[[], float]) -> _Answer:
-    """Let a method learn from a frame, if it is not None. Return its prediction of the next frame."""
+    """Let a method learn from a frame, unless it is None. Return its prediction of the next frame, and the time taken.
+
+    The answer also has the method's surprise and whether it found a cut.
+    """
     began = clock()
     if frame is not None:
         method.update(frame)

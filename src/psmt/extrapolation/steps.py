@@ -122,10 +122,10 @@ class Phase(_Correlation):
     sense as in the other cancel and are not found. The coordinates of a point in a plane form a complex number, and
     the next point continues the phase of the last two.
 
-    Directions that do not rotate are continued by the gains of `Gain`. A plane repeats a fraction of its last angle,
-    its share in [0, 1]. The share is the correlation of two differences: the prediction by rotation minus that by
-    gains, and the observation minus the prediction by gains. It is shrunk by its standard error, as gains are. Without
-    evidence of motion the last point is repeated.
+    Directions that do not rotate are continued by the gains of `Gain`. In a plane, the next point lies between the
+    prediction by gains (share 0) and the prediction by rotation (share 1). The share of a plane is the correlation of
+    two differences: the prediction by rotation minus that by gains, and the observation minus the prediction by gains.
+    It is shrunk by its standard error, as gains are. Without evidence of motion the last point is repeated.
 
     Examples
     --------
@@ -178,11 +178,14 @@ class Phase(_Correlation):
         return self._planes[n]
 
     def shares(self, n_components: int) -> Array:
-        """Return the learned fractions (n_components // 2,) of their last rotations that the planes repeat."""
+        """Return the learned share (n_planes,) of each plane, from 0 (prediction by gains) to 1 (by rotation)."""
         return np.clip(self._correlations(min(n_components, self._SHOWN) // 2), 0.0, 1.0)
 
     def advance(self, previous: Array, current: Array, /) -> Array:
-        """Return the next point (n_components,). Planes repeat a share of their rotation. The rest moves by gains."""
+        """Return the next point (n_components,).
+
+        It is the prediction by `Gain`, moved in each plane by the plane's share towards the prediction by rotation.
+        """
         shown = slice(self._SHOWN)
         planes = self.planes(len(current))
         following = self._line.advance(previous, current)

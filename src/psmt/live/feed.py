@@ -60,7 +60,9 @@ class Latest(Generic[T]):
 
 
 def default_size(shape: tuple[int, int], n_pixels: int = N_PIXELS) -> int:
-    """Return the height at which a picture of this shape has at most `n_pixels`, if it is not smaller anyway.
+    """Return the height of a picture of this (height, width) after it is shrunk to at most `n_pixels`.
+
+    A picture that is small enough keeps its height. No height above `SMALLEST` is reduced below it.
 
     >>> default_size((360, 640)), default_size((144, 176))
     (150, 144)

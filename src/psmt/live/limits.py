@@ -93,7 +93,7 @@ class LimitedHTTP(H11Protocol, _Limited):
 
 
 class LimitedSocket(WebSocketsSansIOProtocol, _Limited):
-    """A web socket with a limited rate of short frames, which take time even if the client never reads."""
+    """A web socket with a limited rate of short web socket frames, which take time even if the client never reads."""
 
     timeout = READ_TIMEOUT
 
@@ -117,14 +117,14 @@ class LimitedSocket(WebSocketsSansIOProtocol, _Limited):
         await super().send(message)
 
     def handle_parser_exception(self) -> None:
-        """Close the connection after a frame that is not allowed. Before the handshake has ended, nothing is sent."""
+        """Close the connection after invalid web socket data. Before the handshake has ended, nothing is sent."""
         if self.conn.close_sent is None:
             self.drop()
         if not self.transport.is_closing():
             super().handle_parser_exception()
 
     def _count(self, frame: Frame) -> None:
-        """Receive a parsed frame, or drop the connection if there were too many short ones.
+        """Receive a parsed web socket frame, or drop the connection if there were too many short ones.
 
         Empty parts of a message never reach its size limit. Frames are counted while they are parsed, because one
         packet may contain thousands, and parsing all of them would delay other pages.

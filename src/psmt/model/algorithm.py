@@ -308,7 +308,7 @@ class PSMT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learning):
 
     @as_small_work
     def predict_codes(self, horizon: int) -> Array:
-        """Return the next codes (horizon, n_atoms), by steps 6 and 7, as an engine array."""
+        """Return the next codes (horizon, n_atoms), by steps 6 and 7 of the paper, as an engine array."""
         return self.moments_.latest(1)[[0] * horizon] if self._holds else self._own_codes(horizon)
 
     @property
@@ -364,7 +364,7 @@ class PSMT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learning):
         return self._codes_by(self.coder_, frames) @ self.embedding_.T
 
     def inverse_transform(self, points: ArrayLike) -> Array:
-        """Return the frames (time, n_features) of points (time, n_components) from `transform` (steps 7 and 8)."""
+        """Return frames (time, n_features) recovered from points (time, n_components) by steps 7 and 8 of the paper."""
         check_is_fitted(self, "moments_")
         given = check_series(points, name="points")
         if given.shape[1] != len(self.embedding_):

@@ -80,7 +80,7 @@ class Parameters(Forecaster):
 
     @classmethod
     def literal(cls, **parameters: Any) -> Self:
-        """Return a model with the choices of the paper. Given parameters replace them.
+        """Return a model with the choices of the paper, except for the given `parameters`.
 
         The dictionary is learned from the frames of the window. Second differences have half stencils at both ends. The
         covariance V of the codes is not regularised, and step 7 has neither a bound nor merged columns. Where the paper
@@ -96,7 +96,7 @@ class Parameters(Forecaster):
 
     @classmethod
     def for_series(cls, **parameters: Any) -> Self:
-        """Return a model with defaults for series other than films, in any units. Given parameters replace them.
+        """Return a model whose defaults suit series that are not films, in any units. `parameters` replace defaults.
 
         Cuts are ignored, because a sharp change of such a series is usually part of its dynamics.
 
@@ -215,7 +215,7 @@ class FittedState(Parameters):
 
     @by_one_thread
     def get_state(self) -> State:
-        """Return all arrays that a model with the same header needs to continue identically."""
+        """Return all arrays that a model with the same `get_header` needs to continue exactly as this one."""
         check_is_fitted(self, "moments_")
         embedding, numpy = self._embed(), self._engine.numpy
         arrays = {
@@ -305,7 +305,7 @@ class FittedState(Parameters):
         return model
 
     def set_state(self, state: Mapping[str, NDArray[Any]], /) -> Self:
-        """Restore the state of a model with the same header."""
+        """Restore a state that `get_state` returned, for this model or one with the same `get_header`. Return self."""
         engine, n_rows = self._engine, len(state["embedding"])
         if self.n_components_ is not None and n_rows > self.n_components_:
             raise ValueError(f"embedding has {n_rows} rows, more than {self.n_components_} components")

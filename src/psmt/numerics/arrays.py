@@ -370,9 +370,10 @@ def _quantile(ordered: Array, share: float) -> Array:
 
 
 def drawn_back(wanted: Array, start: Array, length: Array, reach: Array | float) -> Array:
-    """Return `wanted` (n,), or if its distance `length` () from `start` (n,) exceeds `reach`, a point in between.
+    """Return `wanted` (.., n), moved back towards `start` (n,) if it is too far away.
 
-    This point lies on the line from `start` to `wanted`, at the distance `reach` from `start`.
+    `length` () or (.., 1) is the distance from `start` to `wanted`, in any norm. If it exceeds `reach`, the result lies
+    on the line from `start` to `wanted`, at the distance `reach` from `start`.
     """
     xp = array_namespace(wanted)
     too_far: Mask = length > reach

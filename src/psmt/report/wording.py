@@ -25,7 +25,9 @@ _FILM_WORD = re.compile(
 
 
 def in_rows(thing: T) -> T:
-    """Return a text, table, claim, section or page, or a sequence of these, in the words for series.
+    """Return a text, table, claim, section or page, or a sequence of these, with words for films replaced.
+
+    Films become series, frames and patches become rows, and pixels become features.
 
     >>> in_rows(["Patches of film.mp4: the last patch", 3])
     ['Rows of film.mp4: the last row', 3]

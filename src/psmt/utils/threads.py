@@ -77,7 +77,7 @@ class _Holders:
             self.lock.release()
 
     def enter(self) -> None:
-        """Limit BLAS for the calling thread. The former numbers are stored before any number is changed."""
+        """Limit BLAS to one thread for the calling thread. The first limit stores the former numbers of threads."""
         if not self.threads:
             self.before = [library.get() for library in _libraries()]
         self.threads.add(threading.get_ident())
@@ -85,7 +85,7 @@ class _Holders:
             library.set(1)
 
     def leave(self) -> None:
-        """End the limit of the calling thread."""
+        """End the limit of the calling thread. The last thread that leaves restores the former numbers."""
         if self.threads == {threading.get_ident()}:
             self.lift()
         self.threads.discard(threading.get_ident())

@@ -164,7 +164,7 @@ def as_floats(array: NDArray[Any], dtype: type[Float]) -> NDArray[Float]:
 
 @np.errstate(all="ignore")
 def check_numbers(values: NDArray[np.float64], *, name: str) -> None:
-    """Raise an error, worded as scikit-learn requires, if a number is not finite or too large."""
+    """Raise an error if a number is NaN, infinite or too large. For NaN and infinity, it is that of scikit-learn."""
     from sklearn.utils import assert_all_finite
 
     flat = values.reshape(-1)

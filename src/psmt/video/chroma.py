@@ -37,7 +37,7 @@ class Chroma(NamedTuple):
 class ChromaFollower(DeclaredState):
     """Predicts the chroma (2, height, width) of frames, beginning with the chroma of a first frame.
 
-    Without candidates of motion (`Candidates.rich`), it repeats the last chroma.
+    If the last change is the only candidate (`Candidates.rich` is False), it repeats the last chroma.
     """
 
     current: Levels  # these are the fields of `Chroma`

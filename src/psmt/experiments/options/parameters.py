@@ -61,7 +61,7 @@ Device = Annotated[str, Option("--device", "Where to compute: cpu, or cuda for a
 
 
 def extrapolation_names() -> tuple[str, ...]:
-    """Return the names of all extrapolations, read from the files, because importing them is too slow for --help."""
+    """Return the names of all extrapolations. They are read from the source files, because imports are slow."""
     spec = find_spec("psmt.extrapolation")
     folder = Path((spec and spec.origin) or "").parent
     found = (

@@ -64,7 +64,7 @@ class PredictionSettings(WindowSettings):
         return super().make(given, preset=preset, **fallbacks)
 
     def needed(self) -> int:
-        """Return the number of frames that a film must have for a window, a start and a horizon."""
+        """Return the smallest number of frames of a film: a window, then the frame to start from, then a horizon."""
         return self.window + self.horizon + 1
 
     def check(self, n_frames: int, /) -> None:

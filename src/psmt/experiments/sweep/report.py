@@ -92,7 +92,10 @@ def _grid(caption: str, ratios: Sequence[float], rows: Mapping[int, Sequence[tup
 
 
 def verdicts_table(result: SweepResult) -> Table:
-    """Return the table of both verdicts on both claims at each λ, and whether errors are as large as the paper's."""
+    """Return a table with one row for each λ: verdicts on both claims, as measured and beyond controls.
+
+    The claims are that more atoms, and more frames, help. The last column says if errors are in the paper's range.
+    """
     low, high = PAPER_SIZE
 
     def columns(key: str, name: str) -> list[Column]:

@@ -60,7 +60,7 @@ class Design:
 
     @classmethod
     def of(cls, codes: Result, settings: TopologySettings) -> Design:
-        """Return the design for the packed codes of a film."""
+        """Return the frames of a film that the tests compare. `codes` are its packed codes (see `unpack_codes`)."""
         n_frames = len(codes["offsets"]) - 1
         n_parts = int(np.clip(n_frames // (2 * settings.window), 2, MAX_PARTS))
         length = min(n_frames // n_parts, 2 * settings.window)
@@ -147,7 +147,7 @@ class SimilarityChange:
 
 @dataclass(frozen=True)
 class LinkPersistence:
-    """Share of links that windows without a common frame have in common."""
+    """Share of links that is found in both of two separate windows (without a common frame), with tests."""
 
     links: int
     """Number of links of all windows."""
@@ -158,7 +158,7 @@ class LinkPersistence:
 
     @property
     def share(self) -> float:
-        """Share of links that windows without a common frame have in common."""
+        """Share of links that is found in both of two separate windows, over all pairs (see `shared_links`)."""
         return self.shuffled.value
 
 
@@ -246,9 +246,10 @@ def picture_likeness(atoms: Array) -> Array:
 def measure_likeness(
     likeness: Array, film: Result, nulls: Sequence[Result], *, n_permutations: int, seed: int
 ) -> Likeness:
-    """Return the likeness of linked pairs, from that of all pairs (n_atoms, n_atoms) and results of `link_sets`.
+    """Return how alike linked and unlinked atoms are as pictures, with tests of the difference.
 
-    Pictures are permuted among the atoms that may have links, in all windows at once.
+    `likeness` (n_atoms, n_atoms) is that of all pairs of atoms. `film` and `nulls` are results of `link_sets`, for the
+    film and for shuffled frames. Permutations exchange the pictures of atoms that may have links, in all windows alike.
     """
     pairs = _LinkedPairs(likeness, film)
     linked, unlinked = pairs.means()

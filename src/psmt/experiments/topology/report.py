@@ -1,4 +1,4 @@
-"""Declaration and report of the experiment `psmt topology`: tests, and verdicts on the claims about Fig. 3."""
+"""The experiment `psmt topology` and its report: tests of the paper's claims about its Fig. 3, and verdicts on them."""
 
 from __future__ import annotations
 

@@ -131,12 +131,12 @@ class TopologyResult:
 
     @cached_property
     def change(self) -> measures.SimilarityChange | None:
-        """Change of similarities over time, with its test. It is None if the film has too few blocks."""
+        """How much the similarities of atoms change over time, with a test. None if `design` has too few blocks."""
         return measures.measure_change(self.times[0], self.times[1:], self.design) if self.times else None
 
     @cached_property
     def lasting(self) -> measures.LinkPersistence:
-        """Persistence of links: the share that windows without a common frame have in common, with tests."""
+        """Persistence of links: the share of links that is found in both of two separate windows, with tests."""
         return measures.measure_lasting(self.windows, self.shuffled, **self._permutations)
 
     @cached_property

@@ -31,7 +31,7 @@ RULE = (
 
 @dataclass(frozen=True, kw_only=True)
 class TopologySettings(WindowSettings):
-    """Parameters of the topology. The defaults are the paper's sizes.
+    """Parameters of `psmt topology`. The default numbers of atoms and frames are the paper's.
 
     Examples
     --------

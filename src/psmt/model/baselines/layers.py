@@ -17,7 +17,7 @@ from psmt.utils.constraints import choice
 
 
 class CopyCode(PSMT):
-    """Predicts that the next code equals the last one. This is copying in layer 1."""
+    """Predicts that the next code equals the last one, as `CopyLast` does for frames."""
 
     uses_embedding = extrapolates = False
 

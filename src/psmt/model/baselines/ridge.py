@@ -1,4 +1,4 @@
-"""Ridge autoregression, and ridge regression as other baselines use it too."""
+"""Ridge autoregression, and the functions for ridge regression that it shares with the baselines in `subspaces`."""
 
 from __future__ import annotations
 
