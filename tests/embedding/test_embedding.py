@@ -68,7 +68,7 @@ def test_agrees_with_the_generalised_eigenproblem(layer_of, centred, half_stenci
 
 
 @both
-@pytest.mark.parametrize(("rank_tol", "close"), [(0.0, 1e-7), (RANK_TOL, 1e-3)])
+@pytest.mark.parametrize(("rank_tol", "close"), [(0.0, 1e-7), (RANK_TOL, 2e-2)])
 def test_agrees_with_the_papers_two_steps(layer_of, centred, half_stencils, rank_tol, close):
     codes = smooth_codes()
     P = literal.embedding(codes.T, 4, centred=centred, full=half_stencils)

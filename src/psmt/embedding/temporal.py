@@ -40,7 +40,7 @@ class TemporalEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         only the second differences between three codes.
     lam : float, default 0.0
         Sparsity (L1) penalty of the codes in `inverse_transform`.
-    rank_tol : float, default 5e-10
+    rank_tol : float, default 5e-9
         Strength of the regularisation, which acts as if white noise were added to the codes. It is the variance of the
         noise relative to that of the atoms (see `psmt.numerics.rank`). With 0, V is not regularised and is inverted on
         its range.
