@@ -62,10 +62,6 @@ class Pencil(Resident):
         covariance = add_multiple(covariance, self.noise, vectors)
         return covariance, add_multiple(rough, self.curvature * self.noise, vectors)
 
-    def covariance_times(self, vectors: Array) -> Array:
-        """Return the regularised V times the columns of `vectors` (n_features, k)."""
-        return add_multiple(self.sums.covariance_times(vectors, centred=self.centred), self.noise, vectors)
-
     def residuals(self, vectors: Array, scaled: Array) -> Array:
         """Return ``S x - V y``, regularised, for columns x of `vectors` and y of `scaled`, both (n_features, k)."""
         xp, k = array_namespace(vectors), vectors.shape[1]
