@@ -57,7 +57,7 @@ closed form from the same codes."""
 
 # When tracking pays, and how exact it must be
 _APART = 5.0  # guards are added until their eigenvalues reach this multiple of the largest wanted one,
-_FEWEST_GUARDS, _MOST_GUARDS = 24, 96  # between these numbers
+_FEWEST_GUARDS, _MOST_GUARDS = 24, 192  # between these numbers
 _MOST = 0.6  # if there are more tracked directions than this fraction of the atoms in use, the closed form is as fast
 _FEWEST = 160  # with fewer atoms in use than this and the tracked directions, the closed form is as fast
 _FEW_CODES, _TIGHTER = 2.0, 0.1  # with fewer codes per atom, predictions magnify errors: `tol` is scaled by this factor
@@ -200,7 +200,7 @@ class FollowedEmbedding:
 
 
 def _has_few_codes(moments: WindowMoments) -> bool:
-    return len(moments) < _FEW_CODES * moments.n_features
+    return bool(len(moments) < _FEW_CODES * moments.n_features)
 
 
 def _with_guards(found: Embedding, wanted: int) -> Embedding:
