@@ -12,7 +12,6 @@ import pytest
 from PIL import Image
 
 from psmt.data import open_frames
-from psmt.data.readers.video import declared_size
 from psmt.errors import FrameSourceError, MissingSourceError
 
 CONTAINERS = {
@@ -234,16 +233,11 @@ def test_a_film_that_lost_its_index_cannot_be_opened(tmp_path, films):
     index = whole.index(b"moov") - 4
     assert index > len(whole) // 2
     cut.write_bytes(whole[: index - 100])
-    with pytest.raises(FrameSourceError, match=r"cannot be opened as a video \(the container spans .* bytes"):
+    with pytest.raises(FrameSourceError, match="cannot be opened as a video"):
         open_frames(cut)
     cut.write_bytes(whole[: index + 100])
-    with pytest.raises(FrameSourceError, match=r"cut short \(the container spans .* tracks are lost"):
+    with pytest.raises(FrameSourceError, match="has no video in it"):
         open_frames(cut)
-
-
-@pytest.mark.parametrize("suffix", CONTAINERS)
-def test_the_container_knows_its_size(films, suffix):
-    assert declared_size(films[suffix]) == films[suffix].stat().st_size
 
 
 class Pipe(io.RawIOBase):

@@ -1,4 +1,4 @@
-"""The solver of the torch engine, by steps and by the kernel, against the CPU's and scikit-learn's."""
+"""The solver of the torch engine, on the host and by the kernel, against the CPU's and scikit-learn's."""
 
 import numpy as np
 import pytest

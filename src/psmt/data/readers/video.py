@@ -52,8 +52,7 @@ class Medium:
         if self.path is None:
             return None
         declared, actual = declared_size(self.path), self.path.stat().st_size
-        # Some AVI writers count the 8 bytes of the outermost header twice.
-        if declared is None or declared <= actual + 8:
+        if declared is None or declared <= actual:
             return None
         return f"the container spans {declared:,} bytes, the file has {actual:,}"
 
@@ -113,8 +112,6 @@ def _video_stream(container: av.container.InputContainer, medium: Medium) -> av.
                     f"{medium.label}: this build of libav has no decoder for its video; re-encode the film"
                 )
             return stream
-    if lost := medium.cut_short():
-        raise FrameSourceError(f"{medium.label} is cut short ({lost}) and its tracks are lost; fetch the film again")
     kinds = ", ".join(sorted({stream.type for stream in container.streams})) or "no streams"
     raise FrameSourceError(f"{medium.label} has no video in it (found: {kinds}); give a file with a picture track")
 
@@ -224,77 +221,23 @@ def _medium(path: Path) -> Medium:
     return Medium(label=shown(path), path=path, hint="is it complete, and is it a film?")
 
 
-# libav does not report a file that was cut short. Frame counts and durations in headers do not show it either, because
-# they are wrong in many healthy films (edit lists, dropped frames, live recordings). The sizes of the outermost boxes
-# are exact.
-
 _EBML = b"\x1a\x45\xdf\xa3"
-_VITAL = (b"moov", b"moof", b"mdat")
 _SEGMENT = b"\x18\x53\x80\x67"
 
 
 def declared_size(path: Path) -> int | None:
-    """Return the size in bytes that the container of ``path`` declares, or None if it declares none.
+    """Return the size in bytes that a Matroska or WebM file declares, or None if it declares none.
 
-    Supports MP4 and MOV (boxes), Matroska and WebM (EBML) and AVI (RIFF). A file shorter than this was cut short.
+    A file shorter than this was cut short. libav reports that for other containers, but not for these.
     """
     with reading(path) as file:
-        size = os.fstat(file.fileno()).st_size
-        start = file.read(12)
-        file.seek(0)
-        if start[:4] == _EBML:
-            return _matroska(file)
-        if start[:4] == b"RIFF":
-            return _riff(file, size)
-        if start[4:8] in (b"ftyp", b"moov", b"mdat", b"wide", b"free", b"skip"):
-            return _boxes(file, size)
-    return None
-
-
-def _boxes(file: BinaryIO, size: int) -> int | None:
-    """Return the end of the last ISO base media box in bytes, or None if it extends to the end of the file.
-
-    Only boxes that contain frames count, because cameras append other data to healthy films.
-    """
-    end = 0
-    while end + 8 <= size:
-        file.seek(end)
-        head = file.read(16)
-        length = int.from_bytes(head[:4], "big")
-        if length == 1:
-            length = int.from_bytes(head[8:16], "big")
-        if length == 0:
-            return None
-        if length < 8 or (end + length > size and head[4:8] not in _VITAL):
-            break
-        end += length
-    return end
-
-
-def _riff(file: BinaryIO, size: int) -> int | None:
-    """Return the end of the last RIFF chunk in bytes, or None if the writer never filled in the length."""
-    end = 0
-    while end + 8 <= size:
-        file.seek(end)
-        head = file.read(8)
-        length = int.from_bytes(head[4:8], "little")
-        if head[:4] != b"RIFF" or length in (0, 0xFFFFFFFF):
-            break
-        end += 8 + length
-    return end or None
-
-
-def _matroska(file: BinaryIO) -> int | None:
-    """Return the end of the Matroska segment in bytes, or None for a live recording of unknown size."""
-    while identifier := file.read(4):
-        length = _vint(file)
-        if length is None:
-            return None
-        if identifier == _SEGMENT:
-            return file.tell() + length
-        file.seek(length, os.SEEK_CUR)
-        if identifier != _EBML:
-            return None
+        while identifier := file.read(4):
+            length = _vint(file) if identifier in (_EBML, _SEGMENT) else None
+            if length is None:  # another container, or a live recording of unknown size
+                return None
+            if identifier == _SEGMENT:
+                return file.tell() + length
+            file.seek(length, os.SEEK_CUR)
     return None
 
 
