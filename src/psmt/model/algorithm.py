@@ -91,7 +91,7 @@ class PSMT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learning):
     device : str, default 'cpu'
         Where to compute: 'cpu', or 'cuda' for a GPU (docs/how-to/gpu.md). A saved model can be loaded on any device.
     dtype : {'float64', 'float32'}, default 'float64'
-        Precision of coding and recovery. 'float32' needs a GPU; predictions then differ by some thousandths.
+        Precision of coding and recovery. 'float32' needs a GPU; predictions then differ by up to a hundredth.
 
     Attributes
     ----------
