@@ -126,8 +126,10 @@ def test_when_all_is_predicted_nothing_is_left_to_do_but_to_read(film, tmp_path,
     assert_equal(predicted(film, tmp_path), whole)
 
 
-def test_a_film_that_turns_out_too_short_leaves_nothing(film, tmp_path):
-    unmeasured = open_frames(np.array(list(film)))
+def test_a_film_that_turns_out_too_short_leaves_nothing(film, tmp_path, monkeypatch):
+    frames = list(film)
+    unmeasured = open_frames(np.array(frames))
+    monkeypatch.setattr(type(unmeasured), "_read", lambda _, *, colour: (frame for frame in frames))  # noqa: ARG005
     object.__setattr__(unmeasured, "n_frames", None)
     with pytest.raises(NotEnoughFramesError, match="horizon=50"):
         predicted(unmeasured, tmp_path, replace(SETTINGS, horizon=50))
