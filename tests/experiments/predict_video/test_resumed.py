@@ -127,9 +127,9 @@ def test_when_all_is_predicted_nothing_is_left_to_do_but_to_read(film, tmp_path,
 
 
 def test_a_film_that_turns_out_too_short_leaves_nothing(film, tmp_path, monkeypatch):
-    frames = list(film)
-    unmeasured = open_frames(np.array(frames))
-    monkeypatch.setattr(type(unmeasured), "_read", lambda _, *, colour: (frame for frame in frames))  # noqa: ARG005
+    unmeasured = open_frames(np.array(list(film)))
+    frames = [unmeasured._frame(index, colour=True) for index in range(len(unmeasured))]
+    monkeypatch.setattr(type(unmeasured), "_read", lambda _, *, colour: (frame for frame in frames))
     object.__setattr__(unmeasured, "n_frames", None)
     with pytest.raises(NotEnoughFramesError, match="horizon=50"):
         predicted(unmeasured, tmp_path, replace(SETTINGS, horizon=50))
