@@ -268,7 +268,7 @@ def _gaps(steps: Array) -> NDArray[np.intp]:
     If many steps are that long, as over weekends, the times are taken to be irregular, and there are no gaps.
     """
     gaps = np.flatnonzero(steps > 1.5 * np.median(steps)) if len(steps) else np.zeros(0, dtype=np.intp)
-    return gaps[: len(gaps) * (len(gaps) < _IRREGULAR * len(steps))]
+    return gaps if len(gaps) < _IRREGULAR * len(steps) else gaps[:0]
 
 
 def warn_of_gaps(times: ArrayLike, labels: Any) -> None:
