@@ -32,6 +32,7 @@ from psmt.numerics.arrays import (
     contiguous,
     first_indices,
     first_of_group,
+    number_groups,
     sum_by_group,
     unit_columns,
 )
@@ -140,7 +141,10 @@ class PosedColumns(NamedTuple):
 
 
 def pose_columns(embedding: Array, *, merge_parallel: bool = True) -> PosedColumns:
-    """Return the prepared non-zero columns of P (n_components, n_features). `merge_parallel` merges parallel ones."""
+    """Return the non-zero columns of P (n_components, n_features), scaled to unit norm for the lasso.
+
+    With `merge_parallel`, each group of parallel columns becomes one column.
+    """
     xp = array_namespace(embedding)
     unit, norms = unit_columns(contiguous(embedding.T))
     shown = norms > 0
@@ -153,7 +157,7 @@ def pose_columns(embedding: Array, *, merge_parallel: bool = True) -> PosedColum
 
 
 def pose_columns_masked(embedding: Array, *, merge_parallel: bool = True) -> PosedColumns:
-    """Return the prepared columns of P, one for each atom. Merged columns are zero, except the first of each group.
+    """Return the columns of P at unit norm, one per atom. Of parallel columns, all but the first are set to zero.
 
     No solution uses a zero column. The shapes depend only on the shape of P (n_components, n_features), so that
     `Engine.capture` can record the work once and replay it for other values.
@@ -174,7 +178,7 @@ def _posed(columns: Array, norms: Array, group: Ints) -> PosedColumns:
 
 
 def _parallel_groups(columns: Array, zero: Mask | None = None) -> Ints:
-    """Return the number (n,) of the group of parallel columns to which each unit column (n, n_components) belongs.
+    """Group parallel unit columns (n, n_components), and return the number (n,) of each column's group.
 
     A column in the mask `zero` is alone in its group.
     """
@@ -185,9 +189,7 @@ def _parallel_groups(columns: Array, zero: Mask | None = None) -> Ints:
     differs = xp.sum((ordered[1:] - ordered[:-1]) ** 2, axis=1) > PARALLEL
     if zero is not None:
         differs = differs | zero[order[1:]]
-    group = xp.zeros_like(order)
-    group[order[1:]] = xp.cumulative_sum(xp.astype(differs, order.dtype))
-    return group
+    return number_groups(order, differs)
 
 
 def _indices(columns: Array) -> Ints:
@@ -264,7 +266,7 @@ def _probe(xp: Namespace, size: int, device: str) -> Array:
 
 
 def activity_limit(factor: float | None, peak: Array | float) -> Array | float:
-    """Return `factor` times the largest size () in the window, as a bound () on predictions. None gives infinity."""
+    """Return the bound on a prediction's sum: `factor` times the largest sum `peak` in the window. None: no bound."""
     return np.inf if factor is None else factor * peak
 
 

@@ -82,6 +82,23 @@ def test_a_window_where_all_is_determined(operations):
     assert followed.n_solved_ == 1
 
 
+@pytest.mark.parametrize("rare", [0.01, 0.3])
+def test_columns_of_proportional_atoms_stay_parallel(operations, rare):
+    """The window has no variance in which they differ, so the error of the subspace does not show a difference."""
+    codes = sparse_codes(H + 40)
+    codes[:, :3] = 0.0
+    codes[H + 5, :3] = rare, 1.0, 0.5  # atoms that one code alone uses
+    moments, followed = operations.moments(codes[:H]), following(operations)
+    for n, code in enumerate(codes[H:]):
+        moments.slide(code)
+        embedding = followed.update(moments).matrix
+        if n < 5:
+            continue
+        tracked = embedding[:, :3] / np.linalg.norm(embedding[:, :3], axis=0)
+        assert np.allclose(tracked[:, :1], tracked, rtol=0, atol=1e-7), n
+        assert np.allclose(embedding[:, 0], rare * embedding[:, 1], rtol=1e-6, atol=1e-12)
+
+
 def test_what_cannot_be_followed_is_solved(operations):
     """Slides that were missed; a window that grows; a scene that comes to life; another window altogether."""
     codes = sparse_codes(H + 60)

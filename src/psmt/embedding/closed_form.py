@@ -50,7 +50,7 @@ def embed_window(
     half_stencils: bool = False,
     rank_tol: float = RANK_TOL,
 ) -> Embedding:
-    """Return the closed form of a window's embedding. The parameters are those of `TemporalEmbedding`."""
+    """Return the embedding of a window, solved in closed form. The parameters are those of `TemporalEmbedding`."""
     # BLAS threads are limited at any size, because beside other work they cost more time than they save.
     with moments.engine.small_work():
         covariance = moments.covariance(centred=centred)
@@ -108,7 +108,10 @@ def solve_closed_form(
 
 
 def _shown_eigenpairs(rough: Array, lifted: Array, noise: float, count: int) -> tuple[Array, Array, Ints]:
-    """Return the `count` lowest eigenvalues, their eigenvectors, and the indices of those that are more than noise."""
+    """Return the `count` lowest eigenvalues, their eigenvectors, and the indices of those that are more than noise.
+
+    `rough` and `lifted` are S and V, regularised by white noise of the variance `noise`.
+    """
     values, vectors = lowest_eigenpairs(rough, lifted, count)
     xp = array_namespace(values)
     return values, vectors, xp.nonzero(noise * xp.sum(vectors**2, axis=0) < ALL_NOISE)[0]

@@ -9,18 +9,19 @@ then::
 
 The tracked directions contribute one part of x. They are the wanted directions, and some extra ones with the next
 larger eigenvalues, called guards because they keep the wanted directions apart from the rest. The remaining part has no
-pole near the wanted r. So a few fixed shifts in place of r approximate it for all eigenvectors (shift-invert, as in a
-rational Krylov method). A Rayleigh-Ritz step on the tracked directions and these few others gives the embedding to many
-digits, however far a direction has turned.
+pole near the wanted r. So a few fixed shifts in place of r approximate this part for all eigenvectors (shift-invert, as
+in a rational Krylov method). The inverses ``(S - shift V)^-1`` are called operators. They map the vectors b to proposed
+directions. A Rayleigh-Ritz step on the tracked and the proposed directions gives the embedding to many digits, however
+far a direction has turned.
 
-The operators at the shifts are updated by the same outer products (Woodbury's formula). The shifts are complex, because
-an operator with a real shift would be almost singular when an eigenvalue passes it. Errors of the operators affect only
-the proposed directions, because the Rayleigh-Ritz step uses the present V and S.
+The operators are updated by the same outer products (Woodbury's formula). The shifts are complex, because the matrix
+``S - shift V`` of a real shift would be almost singular when an eigenvalue passes the shift. Errors of the operators
+affect only the proposed directions, because the Rayleigh-Ritz step uses the present V and S.
 
-Each step says how much the last operator has changed the wanted directions. This gives a bound on the error, which is
+Each step estimates its error from how much the last two operators have changed the wanted directions. The estimates are
 added up from slide to slide. Only when the sum exceeds the tolerance, or when digits were lost, is the error measured
-from residuals. If it is too large, further steps use the residuals. If they do not help, the closed form is solved, the
-operators are computed afresh, and tracking restarts.
+from residuals. If it is too large, further steps use the residuals. If these steps do not help, the closed form is
+solved, the operators are computed afresh, and tracking restarts.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ from psmt.embedding.moments import WindowMoments
 from psmt.embedding.pencil import (
     Known,
     Pencil,
+    aligned,
     changed,
     estimate_error,
     mixed_errors,
@@ -66,9 +68,12 @@ _STAYS = 0.8  # tracking goes on until the number of atoms in use falls below th
 
 # Operators
 NODES = (0.25 + 0.15j, 0.85 + 0.15j)
-"""Shifts of the operators, as fractions of the largest wanted eigenvalue. A complex shift is as good as two real ones,
-because its image has a real and an imaginary part. One shift leaves errors of 1e-4 per slide, two of 1e-7. A third one
-costs more than guards that have the same effect: 12 more of them reduce the error to a tenth."""
+"""Shifts of the operators, as fractions of the smallest eigenvalue of the guards. A complex shift is as good as two
+real ones, because its image has a real and an imaginary part. One shift leaves errors of 1e-4 per slide, two of 1e-7. A
+third one costs more than guards that have the same effect: 12 more of them reduce the error to a tenth."""
+_MORE_NODES, _MOST_BESIDE_MORE = (0.08 + 0.08j, 0.3 + 0.1j, 0.6 + 0.12j, 0.95 + 0.12j), 48
+"""Shifts and largest number of guards where the eigenproblem of the tracked directions costs more than operators do."""
+_MANY = 128  # this is so on a GPU, and with at least this number of wanted directions
 
 # Steps
 _EXACT = 32  # slides after which the projections of V and S are computed afresh
@@ -172,7 +177,7 @@ class FollowedEmbedding:
         """Return the largest number of directions to track, including guards, or 0 if the closed form is faster.
 
         The closed form takes a time that grows with the cube of the number of atoms in use. Tracking takes a time that
-        depends mostly on the number of directions. `fraction` lowers the number of atoms from which tracking pays.
+        depends mostly on the number of directions. `fraction` scales the number of atoms above which tracking is used.
         """
         wanted, n_used = self.n_components, int(moments.window.n_used)
         if wanted is None or not self.rank_tol or not self.tol or len(moments) <= moments.n_features:
@@ -181,7 +186,8 @@ class FollowedEmbedding:
         fewest = _FEWEST_OF_FEW if _has_few_codes(moments) else _FEWEST + followed
         if n_used < fraction * fewest or fraction * followed > _MOST * n_used:
             return 0
-        return max(followed, min(wanted + _MOST_GUARDS, int(_MOST * n_used)))
+        most = _MOST_BESIDE_MORE if _has_more_nodes(moments.engine, wanted) else _MOST_GUARDS
+        return max(followed, min(wanted + most, int(_MOST * n_used)))
 
     def _solve(self, moments: WindowMoments, n_components: int | None) -> Embedding:
         self.n_solved_ += 1
@@ -201,6 +207,11 @@ class FollowedEmbedding:
 
 def _has_few_codes(moments: WindowMoments) -> bool:
     return bool(len(moments) < _FEW_CODES * moments.n_features)
+
+
+def _has_more_nodes(engine: Engine, wanted: int) -> bool:
+    """Return whether more operators and fewer guards are faster."""
+    return engine.captures or wanted >= _MANY
 
 
 def _with_guards(found: Embedding, wanted: int) -> Embedding:
@@ -235,7 +246,7 @@ class Track:
         self._propose, self._changed = engine.capture(propose), engine.capture(changed)
         self._products_on, self._reduce = engine.capture(products_on), engine.capture(reduce)
         self._turn, self._errors = engine.capture(turn), engine.capture(mixed_errors)
-        self._estimate = engine.capture(estimate_error)
+        self._estimate, self._align = engine.capture(estimate_error), engine.capture(aligned)
 
     def _begin(self, found: Embedding, view: View) -> None:
         self.noise = float(view.noise)
@@ -286,12 +297,13 @@ class Track:
                     self.error = self._measured_error(pencil)
                     if self.error > before / _FALL:
                         break
+                (self._matrix,) = self._align(pencil, self._matrix, self._probe_vectors(len(self.directions), 2))
             except self._engine.linalg_errors:
                 return False
         return self.error <= tol
 
     def restart(self, found: Embedding, view: View) -> bool:
-        """Restart from the closed form with the present operators. Return False if it has too few directions."""
+        """Restart from the closed form `found`, with new operators. Return False if `found` has too few directions."""
         if len(found) < self.followed:
             return False
         self._begin(found, view)
@@ -302,10 +314,11 @@ class Track:
     def _good_shifts(self) -> tuple[complex, ...]:
         """Return the best shifts for the present eigenvalues."""
         last = float(self.eigenvalues[self.wanted])
-        return tuple(last * node for node in NODES)
+        nodes = _MORE_NODES if _has_more_nodes(self._engine, self.wanted) else NODES
+        return tuple(last * node for node in nodes)
 
     def _probe_vectors(self, *shape: int) -> Array:
-        """Return random numbers of the given shape, drawn only once if the engine captures work, to save transfers."""
+        """Return random numbers of the given shape. On a GPU they are drawn only once, because transfers are slow."""
         if not self._engine.captures or shape not in self._probes:
             self._probes[shape] = self._engine.array(self._random.standard_normal(shape))
         return self._probes[shape]
@@ -327,8 +340,8 @@ class Track:
     ) -> float:
         """Replace the directions by the best ones in the span of the known and the proposed directions.
 
-        `products` are V and S projected on the known directions, as in `Known`. If they are not given, they are
-        computed. Return an estimate of the error that is left, if the proposals are those of the operators.
+        `products` are the last two fields of `Known`, and are computed if they are not given. Return an estimate of the
+        remaining error. It is valid only if the operators made the proposals.
         """
         if products is None:
             products = self._products_on(pencil, self.directions, self.eigenvalues)

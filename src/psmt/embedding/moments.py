@@ -136,7 +136,7 @@ class WindowMoments:
         self.changes += 1
 
     def keep(self) -> Callable[[], WindowMoments]:
-        """Return a function that gives the moments of the present window, summed afresh, even after later changes."""
+        """Return a function that returns the moments of the present window, even if called after later changes."""
         codes, begins, changes = self.window.keep(), self.begins, self.changes
 
         def kept() -> WindowMoments:
@@ -196,7 +196,7 @@ class WindowMoments:
         return self.window.total
 
     def covariance(self, *, centred: bool = True) -> Array:
-        """Return V (n_features, n_features), the covariance of the codes or their second moment about zero."""
+        """Return V (n_features, n_features): the covariance of the codes, or their second moment if not `centred`."""
         if not centred or not self.cancels():
             return covariance_of(self.window.sums(half_stencils=False), centred=centred)
         xp, codes = array_namespace(self.window.total), self.codes

@@ -2,7 +2,7 @@
 
 V is the covariance of the codes, and S the second moment of their second differences. A pair of matrices that defines a
 generalised eigenproblem ``S x = r V x`` is called a pencil. Shapes in this module are fixed and no function reads a
-result on the host, so that engines can capture the functions.
+result on the host, so that an engine can record the functions as CUDA graphs (`Engine.capture`).
 """
 
 from __future__ import annotations
@@ -21,9 +21,11 @@ from psmt.numerics.arrays import (
     eigh,
     inverse_cholesky_unchecked,
     is_numpy_array,
+    number_groups,
     orthonormal_columns,
     positive_or_one,
     solve_unchecked,
+    sum_by_group,
 )
 from psmt.numerics.rank import fix_signs, moving, noise_variance
 from psmt.types import AnyArray, Array, Mask
@@ -34,6 +36,7 @@ V and S have lost digits."""
 
 _REFINED = 1e-10  # relative change by a refinement from which a further one is not needed
 _ROUNDING = 1e-11  # a mixture of directions with less than this fraction of their variance is only rounding
+_PROPORTIONAL = 1e-7  # largest relative difference between activities that count as proportional
 _RIDGE = 1e-10  # this fraction of a proposed direction's variance counts as rounding
 
 
@@ -75,7 +78,7 @@ class Pencil(Resident):
         return cast(Array, rough - shift * add_to_diagonal(covariance, self.noise))
 
     def parts(self) -> tuple[tuple[AnyArray, ...], tuple[AnyArray, ...], tuple[int, bool, float]]:
-        """Return the arrays and constants as an argument of captured work. The sums are resident (not copied)."""
+        """Return the arrays to copy, the resident arrays (the sums), and the constants; see `Resident.parts`."""
         sums = self.sums
         copied = self.constant, self.noise_now, sums.ends
         return copied, (sums.products, sums.curvature, sums.total), (sums.n, self.centred, self.noise)
@@ -90,7 +93,7 @@ class Pencil(Resident):
 
 
 def window_noise(squares: Array, total: Array, *, n: int, centred: bool, rank_tol: float) -> tuple[Mask, Array]:
-    """Return a mask (n_features,) of the constant atoms, and the variance () of the noise."""
+    """Return a mask (n_features,) of the constant atoms, and the variance () of the noise, from sums over n codes."""
     variances = variances_of(squares, total, n, centred=centred)
     return ~moving(variances), noise_variance(variances, rank_tol)
 
@@ -105,24 +108,24 @@ def propose(
 ) -> tuple[Array, Array, Array]:
     """Return directions (n_features, n) in which eigenvectors may have changed, and V and S times them.
 
-    They are the images of the change's vectors under the operators before the change, without their parts along the
-    known directions. Also apply the change to the operators, which are inverses of `Pencil.shifted`.
+    The operators `inverses`, as they were before the change, are applied to the vectors of the change. Parts along the
+    known directions are removed. Then the operators, which are inverses of `Pencil.shifted`, are updated in place.
     """
     xp, vectors = array_namespace(directions), change.vectors.T
     along, unit = directions.T @ vectors, xp.eye(len(change.vectors), dtype=vectors.dtype, device=vectors.device)
-    proposed = []
+    proposed, known = [], []
     for inverse, shift in zip(inverses, shifts, strict=True):
         images = inverse.times(vectors)
         # The part along the known directions follows from their eigenvalues, without a product.
         along_shifted = along / (eigenvalues - shift)[:, None]
-        for part in (xp.real, xp.imag):
-            proposed.append(part(images) - directions @ part(along_shifted))
+        proposed += [xp.real(images), xp.imag(images)]
+        known += [xp.real(along_shifted), xp.imag(along_shifted)]
         weights = change.curvature - shift * change.covariance
         products = xp.astype(vectors.T, images.dtype) @ images
         core = solve_unchecked(unit + weights[:, None] * products, weights[:, None] * unit)
         # Symmetrise: an antisymmetric part would grow from slide to slide.
         inverse.subtract(images, images @ (0.5 * (core + core.mT)))
-    found = _unit(xp.concat(proposed, axis=1))
+    found = _unit(xp.concat(proposed, axis=1) - directions @ xp.concat(known, axis=1))
     found = orthonormal_columns(found)  # two operators propose similar directions, whose difference matters
     return found, *pencil.times(found)
 
@@ -158,11 +161,12 @@ def reduce(
 ) -> tuple[Array, Array, Array, Array]:
     """Reduce the pencil on the known and proposed directions to a symmetric eigenproblem.
 
-    The proposals are the directions (n_features, m), and V and S times them. Return the matrix of the eigenproblem, the
-    whitening matrix, and the known and proposed directions. The matrix is NaN if V is not positive definite, if a
-    proposal is NaN, or if the variance of the noise has changed. The size of the problem is fixed: a proposed direction
-    that adds nothing new gets a larger eigenvalue than all others. With `dependent`, this also holds for directions
-    that are so only together with known ones; this takes longer, and cannot be captured.
+    `proposals` are three matrices (n_features, m): the proposed directions D, ``V D`` and ``S D``. Return the matrix of
+    the eigenproblem, the whitening matrix, the known directions, and the proposed directions. The first matrix is NaN
+    if V is not positive definite, if D has a NaN, or if the variance of the noise has changed. The size of the problem
+    is fixed: a direction in D that depends on the others gets a larger eigenvalue than all other directions. With
+    `dependent`, a mixture of known and proposed directions that has no variance gets such an eigenvalue, too. This
+    takes longer, and an engine cannot capture it.
     """
     directions, eigenvalues, covariance, curvature = known
     xp, n = array_namespace(directions), directions.shape[1]
@@ -213,8 +217,9 @@ def turn(
 ) -> tuple[Array, Array, Array, Array]:
     """Return the eigenvalues, the directions (n_features, n), the embedding matrix (wanted, n_features), and an error.
 
-    The error () estimates how much one more operator would change, given what the last two have changed. Each proposed
-    a block of directions. It is the sine of an angle, or infinite if digits were lost.
+    `values` and `vectors` are the eigenpairs of the matrix that `reduce` returned with the other arrays. Each operator
+    proposed `block` directions. The error () extrapolates from the contributions of the last two operators how much one
+    more operator would change the wanted directions. It is the sine of an angle, or infinite if digits were lost.
     """
     xp, n = array_namespace(values), directions.shape[1]
     part = vectors[:, :wanted] ** 2
@@ -226,12 +231,35 @@ def turn(
     return 1.0 * values[:n], directions, fix_signs(directions[:, :wanted].T), error
 
 
+def aligned(pencil: Pencil, matrix: Array, probe: Array) -> tuple[Array]:
+    """Return the embedding matrix (f, n_features) with exactly parallel columns for atoms of proportional activity.
+
+    Such columns are parallel in the closed form, and step 7 recovers these atoms together. Tracking leaves differences
+    between them, because the window has no variance there, and step 7 would choose one atom by these differences. Atoms
+    are proportional if V maps random vectors `probe` (n_features, k) to proportional values.
+    """
+    xp, sums = array_namespace(matrix), pencil.sums
+    squares = xp.linalg.diagonal(sums.products)
+    deviations = xp.sqrt(variances_of(squares, sums.total, sums.n, centred=pencil.centred))
+    images = sums.covariance_times(probe, centred=pencil.centred) / positive_or_one(deviations)[:, None]
+    order = xp.argsort(images[:, 0], stable=True)
+    steps = xp.max(xp.abs(images[order[1:]] - images[order[:-1]]), axis=1)
+    differs = steps > _PROPORTIONAL * xp.max(xp.abs(images))
+    if is_numpy_array(matrix) and differs.all():
+        return (matrix,)
+    group, n = number_groups(order, differs), len(order)
+    weights = sum_by_group(deviations[None] ** 2, group, n)
+    common = sum_by_group(matrix * deviations, group, n) / positive_or_one(weights)
+    return (xp.where(deviations > 0, common[:, group] * deviations, matrix),)
+
+
 def mixed_errors(
     pencil: Pencil, directions: Array, eigenvalues: Array, mixing: Array, inverse: InverseOperator
 ) -> tuple[Array]:
-    """Return estimated errors (n_features, k) of mixtures of the wanted directions, with weights (wanted, k).
+    """Return estimated errors (n_features, k) of mixtures of the wanted directions, with weights `mixing` (wanted, k).
 
-    The operator maps a residual to the error of the directions that causes this residual.
+    They are the residuals of the mixtures times the operator `inverse`, because an error e leaves a residual near
+    ``(S - shift V) e``.
     """
     wanted = directions[:, : len(mixing)]
     residuals = pencil.residuals(wanted @ mixing, wanted @ (eigenvalues[: len(mixing), None] * mixing))
@@ -241,10 +269,10 @@ def mixed_errors(
 def estimate_error(
     pencil: Pencil, directions: Array, eigenvalues: Array, mixing: Array, inverse: InverseOperator
 ) -> tuple[Array]:
-    """Return the estimated sine () of the largest angle to the exact subspace.
+    """Return the estimated sine () of the largest angle between the wanted directions and the exact subspace.
 
-    The operator's shift is close to the largest wanted eigenvalue. The errors of random mixtures measure the sum of the
-    errors of all directions, which bounds the largest angle.
+    The errors of mixtures with random weights `mixing` (wanted, k) measure the sum of the errors of all directions,
+    which bounds the largest angle. The shift of the operator `inverse` is close to the largest wanted eigenvalue.
     """
     xp, wanted = array_namespace(directions), len(mixing)
     (errors,) = mixed_errors(pencil, directions, eigenvalues, mixing, inverse)

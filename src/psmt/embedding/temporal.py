@@ -17,10 +17,11 @@ from psmt.errors import NotEnoughFramesError
 from psmt.numerics.rank import RANK_TOL, rank_of
 from psmt.recovery import Recovery
 from psmt.types import Array
-from psmt.utils.constraints import Declared, allowing, check_parameters, count, parameter, real, truth
+from psmt.utils.constraints import Declared, allowing, by_name, check_parameters, count, parameter, real, truth
 from psmt.utils.validation import check_samples, check_size
 
 
+@by_name
 @dataclass(kw_only=True, eq=False, repr=False)
 class TemporalEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Linear embedding in which a sequence moves as straight as possible (layer 2 of the paper).

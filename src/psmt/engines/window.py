@@ -57,18 +57,18 @@ class Sums:
     n: int  # number of codes
 
     def covariance_times(self, vectors: Array, *, centred: bool) -> Array:
-        """Return V times the columns of `vectors` (n_features, k). V is the covariance, or the second moment."""
+        """Return V times the columns of `vectors` (n_features, k). V is the second moment if not `centred`."""
         return self._averaged(few_times(self.products, vectors), vectors, centred=centred)
 
     def times(self, vectors: Array, *, centred: bool) -> tuple[Array, Array]:
-        """Return V and S times the columns of `vectors` (n_features, k). S includes the half stencils."""
+        """Return V and S times the columns of `vectors` (n_features, k). S includes half stencils if `ends` has any."""
         rough = few_times(self.curvature, vectors)
         for end in self.ends:
             rough += end[:, None] * (end @ vectors)
         return self.covariance_times(vectors, centred=centred), rough
 
     def _averaged(self, images: Array, vectors: Array, *, centred: bool) -> Array:
-        """Turn sums of products times vectors into V times vectors, in place."""
+        """Turn `images`, which are the sum of ``a a'`` times the vectors, into V times the vectors, in place."""
         if centred:
             images = subtract_outer(images, self.total, (self.total @ vectors) / self.n)
         images /= self.n - 1 if centred else self.n
@@ -113,7 +113,7 @@ class CodeWindow(ABC):
         """Return the sum of each code (n,), oldest first."""
 
     def keep(self) -> Callable[[], Any]:
-        """Return a function that gives the present codes (n, n_features), dense or sparse, after later changes too."""
+        """Return a function that returns the present codes (n, n_features), even if called after later changes."""
         codes = 1.0 * self.codes
         return lambda: codes
 
@@ -130,8 +130,7 @@ class CodeWindow(ABC):
     def bends_kept(self) -> Mask:
         """Return a mask (n - 2,) of the interior second differences that lie within one series."""
         begins = np.array(self.begins, dtype=bool)
-        kept: Mask = ~(begins[1:-1] | begins[2:])
-        return kept
+        return np.asarray(~(begins[1:-1] | begins[2:]))
 
     def bends_at(self, first: int) -> bool:
         """Return whether the three codes from index `first` on, which may be negative, lie within one series."""
@@ -193,7 +192,7 @@ class CodeWindow(ABC):
 
     @abstractmethod
     def _leave(self) -> None:
-        """Remove the oldest code, subtract it and its second difference from the sums, and increase `reverted`."""
+        """Remove the oldest code, subtract it and its second difference from the sums, and add 1 to `reverted`."""
 
     @abstractmethod
     def _recompute(self) -> None:

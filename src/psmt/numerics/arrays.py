@@ -1,21 +1,19 @@
 """Functions on the arrays of every engine.
 
-The algorithms take the array namespace from their input, so one code works on the arrays of every engine. `Namespace`
-lists the functions that an array library must have: a part of the array API standard, with NumPy's names.
-`UncheckedLinalg` lists functions outside the standard, which only engines that capture work need. This module adds
+The algorithms take the array namespace from their input, so one code works on the arrays of every engine. `FUNCTIONS`,
+`LINALG` and, for engines that capture work, `UNCHECKED_LINALG` list what an array library must have. This module adds
 linear algebra (by SciPy for NumPy arrays), sums by group, and robust maxima. For the type checker, arrays of all
 libraries are NumPy arrays (see `psmt.types`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Protocol, TypeVar, cast
+from collections.abc import Callable
+from typing import Any, Protocol, cast
 
 import array_api_compat
 import numpy as np
 import scipy.linalg
-from numpy.typing import NDArray
 from scipy.linalg import lapack
 
 from psmt.types import AnyArray, Array, Ints, Mask
@@ -23,91 +21,32 @@ from psmt.types import AnyArray, Array, Ints, Mask
 FEWEST = 2  # up to this number of columns, a product per column is faster than one product of matrices
 
 _FENCE = 3.0
-"""A value is an outlier if it lies above the upper quantile by more than this many times the distance from the median
-to that quantile. This holds for one in five million normal values and one in a thousand exponential values. Up to a
-tenth of the values may be outliers without moving the two quantiles much."""
+"""A value is an outlier if it lies above the 0.9 quantile by more than this many times the distance from the median to
+that quantile. This holds for one in five million normal values and one in a thousand exponential values."""
 
-A = TypeVar("A", bound=AnyArray)
-S = TypeVar("S", bound=np.generic)
+FUNCTIONS = (
+    "abs all any arange argmax argsort asarray astype broadcast_to clip concat cumulative_sum empty eye floor "
+    "full_like imag isfinite log2 max maximum min nonzero ones_like pow real reshape searchsorted sign sqrt stack sum "
+    "take_along_axis where zeros zeros_like"
+)
+"""Functions that the algorithms take from the namespace of an array. All belong to the array API standard."""
 
+LINALG = "cholesky diagonal eigh inv trace vector_norm"
+"""Functions that the algorithms take from the standard's extension `linalg`."""
 
-class Linalg(Protocol):
-    """Functions of the array API standard for linear algebra."""
-
-    def cholesky(self, x: Array, /) -> Array: ...
-    def diagonal(self, x: Array, /) -> Array: ...
-    def eigh(self, x: Array, /) -> tuple[Array, Array]: ...
-    def inv(self, x: Array, /) -> Array: ...
-    def qr(self, x: Array, /) -> tuple[Array, Array]: ...
-    def trace(self, x: Array, /) -> Array: ...
-    def vector_norm(self, x: Array, /, *, axis: int | tuple[int, ...] | None = None) -> Array: ...
-
-
-class UncheckedLinalg(Protocol):
-    """Functions for linear algebra, with torch's names, that return without waiting for their results."""
-
-    def cholesky_ex(self, x: Array, /) -> tuple[Array, Ints]: ...
-    def solve_ex(self, x: Array, b: Array, /) -> tuple[Array, Ints]: ...
-    def solve_triangular(self, x: Array, b: Array, /, *, upper: bool) -> Array: ...
+UNCHECKED_LINALG = "cholesky_ex solve_ex solve_triangular"
+"""Functions of torch's `linalg`, outside the standard, that return without waiting for their results."""
 
 
 class Namespace(Protocol):
-    """Functions that an array library must have. Its arrays must be writable and have operators, indexing and `mT`."""
+    """Module of an array library, which has `FUNCTIONS`. Its arrays must be writable and have operators and `mT`."""
 
-    @property
-    def linalg(self) -> Linalg: ...
-    @property
-    def inf(self) -> float: ...
-    @property
-    def nan(self) -> float: ...
-    @property
-    def int64(self) -> np.dtype[np.int64]: ...
+    linalg: Namespace
+    inf: float
+    nan: float
+    int64: np.dtype[np.int64]
 
-    # Creation
-    def arange(self, stop: int, /, *, device: str | None = None) -> Ints: ...
-    def asarray(self, values: A, /, *, device: object = None) -> A: ...
-    def astype(self, x: AnyArray, dtype: np.dtype[S], /) -> NDArray[S]: ...
-    def eye(self, n: int, /, *, dtype: np.dtype[np.float64], device: str | None = None) -> Array: ...
-    def full_like(self, x: Array, value: float, /) -> Array: ...
-    def ones_like(self, x: A, /) -> A: ...
-    def empty(self, shape: tuple[int, ...], *, dtype: object = None, device: object = None) -> Array: ...
-    def zeros(self, shape: tuple[int, ...], /, *, dtype: np.dtype[np.float64], device: str | None = None) -> Array: ...
-    def zeros_like(self, x: A, /) -> A: ...
-
-    # Element by element
-    def abs(self, x: Array, /) -> Array: ...
-    def clip(self, x: Array, /, *, min: float) -> Array: ...
-    def floor(self, x: Array, /) -> Array: ...
-    def isfinite(self, x: Array, /) -> Mask: ...
-    def imag(self, x: Array, /) -> Array: ...
-    def log2(self, x: Array, /) -> Array: ...
-    def maximum(self, x: Array, y: Array, /) -> Array: ...
-    def pow(self, x: Array, y: Array, /) -> Array: ...
-    def real(self, x: Array, /) -> Array: ...
-    def sign(self, x: Array, /) -> Array: ...
-    def sqrt(self, x: Array, /) -> Array: ...
-    def where(self, condition: Mask, x: Array | float, y: Array | float, /) -> Array: ...
-
-    # Over an axis, or all
-    def all(self, x: Mask, /) -> Mask: ...
-    def any(self, x: Mask, /, *, axis: int | None = None) -> Mask: ...
-    def argmax(self, x: Array, /, *, axis: int) -> Ints: ...
-    def argmin(self, x: Array, /, *, axis: int) -> Ints: ...
-    def cumulative_sum(self, x: Ints, /) -> Ints: ...
-    def max(self, x: Array, /) -> Array: ...
-    def min(self, x: Array, /) -> Array: ...
-    def sum(self, x: A, /, *, axis: int | None = None) -> A: ...
-
-    # Order, indices and shapes
-    def argsort(self, x: Array | Ints, /, *, stable: bool = True) -> Ints: ...
-    def broadcast_to(self, x: Array, shape: tuple[int, ...], /) -> Array: ...
-    def concat(self, arrays: Sequence[A], /, *, axis: int = 0) -> A: ...
-    def nonzero(self, x: Mask, /) -> tuple[Ints, ...]: ...
-    def reshape(self, x: Array, shape: tuple[int, ...], /) -> Array: ...
-    def searchsorted(self, ordered: Ints, values: Ints, /) -> Ints: ...
-    def stack(self, arrays: Sequence[A], /) -> A: ...
-    def take_along_axis(self, x: Array, indices: Ints, /, *, axis: int) -> Array: ...
-
+    def __getattr__(self, name: str, /) -> Callable[..., AnyArray]: ...
     def __hash__(self) -> int: ...
 
 
@@ -202,7 +141,7 @@ def inverse_positive(matrix: Array) -> Array:
 
 
 def inverse_symmetric(matrix: Array) -> Array:
-    """Return the inverse (n, n) of a real or complex symmetric matrix, which is exactly symmetric."""
+    """Return the inverse (n, n) of a real or complex symmetric matrix. In NumPy, the inverse is exactly symmetric."""
     if not is_numpy_array(matrix):
         return array_namespace(matrix).linalg.inv(matrix)
     # LAPACK's routines for symmetric matrices are not blocked, and take half as long again as those for general ones.
@@ -223,32 +162,28 @@ def _mirrored(lower: Array) -> Array:
 
 
 def inverse_cholesky_unchecked(matrix: Array) -> tuple[Array, Mask]:
-    """Return the inverse (n, n) of the Cholesky factor, and a truth value () that says whether it exists.
-
-    This does not wait for the result. Except for NumPy, the namespace's `linalg` must also be an `UncheckedLinalg`.
-    """
+    """Return the inverse (n, n) of the Cholesky factor, and whether it exists (). Do not wait for a GPU."""
     xp = array_namespace(matrix)
     if is_numpy_array(matrix):
         factor, info = lapack.dpotrf(matrix, lower=1, clean=1)
         inverse, failed = lapack.dtrtri(factor, lower=1, overwrite_c=1)
         return inverse, np.asarray(info == 0 and failed == 0)
-    linalg = cast(UncheckedLinalg, xp.linalg)
-    factor, info = linalg.cholesky_ex(matrix)
+    factor, info = xp.linalg.cholesky_ex(matrix)
     unit = xp.eye(len(factor), dtype=factor.dtype, device=factor.device)
-    return linalg.solve_triangular(factor, unit, upper=False), info == 0
+    return xp.linalg.solve_triangular(factor, unit, upper=False), info == 0
 
 
 def solve_unchecked(matrix: Array, right: Array) -> Array:
     """Return the solution (n, m) of ``matrix x = right``. Except for NumPy, a singular matrix is not noticed."""
     if is_numpy_array(matrix):
         return np.asarray(np.linalg.solve(matrix, right))
-    return cast(UncheckedLinalg, array_namespace(matrix).linalg).solve_ex(matrix, right)[0]
+    return cast(Array, array_namespace(matrix).linalg.solve_ex(matrix, right)[0])
 
 
 def orthonormal_columns(matrix: Array) -> Array:
     """Return orthonormal columns (n, m). For each k, the first k span the space of the first k columns of the matrix.
 
-    For libraries other than NumPy, they are computed by three Cholesky factorisations without waiting. A zero column
+    In libraries other than NumPy, three Cholesky factorisations are used, which do not wait for a GPU. A zero column
     then stays zero, and all columns are NaN if a factorisation fails.
     """
     if is_numpy_array(matrix):
@@ -321,8 +256,18 @@ def sum_by_group(values: Array, group: Ints, n_groups: int) -> Array:
     if is_numpy_array(values):
         return np.array([np.bincount(group, row, n_groups) for row in values], dtype=np.float64)
     own: Any = values  # torch's own methods
-    sums: Array = own.new_zeros(len(own), n_groups).index_add_(1, group, own)
-    return sums
+    return cast(Array, own.new_zeros(len(own), n_groups).index_add_(1, group, own))
+
+
+def number_groups(order: Ints, differs: Mask) -> Ints:
+    """Return the number (n,) of each item's group, given the `order` (n,) of the items and where neighbours differ.
+
+    `differs` (n - 1,) says whether each item in this order begins a new group, from the second item on.
+    """
+    xp = array_namespace(order)
+    group = xp.zeros_like(order)
+    group[order[1:]] = xp.cumulative_sum(xp.astype(differs, order.dtype))
+    return group
 
 
 def first_indices(group: Ints) -> Ints:
@@ -331,7 +276,7 @@ def first_indices(group: Ints) -> Ints:
         return np.asarray(np.unique(group, return_index=True)[1])
     xp = array_namespace(group)
     (firsts,) = xp.nonzero(first_of_group(group) == xp.arange(len(group), device=group.device))
-    return firsts[xp.argsort(group[firsts])]
+    return cast(Ints, firsts[xp.argsort(group[firsts])])
 
 
 def first_of_group(group: Ints) -> Ints:
@@ -341,8 +286,7 @@ def first_of_group(group: Ints) -> Ints:
         return np.asarray(first[inverse])
     own: Any = group  # torch's own methods
     index = array_namespace(own).arange(len(own), device=own.device)
-    firsts: Ints = own.new_full((len(own),), len(own)).scatter_reduce_(0, own, index, "amin")[own]
-    return firsts
+    return cast(Ints, own.new_full((len(own),), len(own)).scatter_reduce_(0, own, index, "amin")[own])
 
 
 def robust_peak(values: Array) -> Array:
@@ -365,8 +309,7 @@ def _quantile(ordered: Array, share: float) -> Array:
     at = share * (len(ordered) - 1)
     below = int(at)
     above = min(below + 1, len(ordered) - 1)
-    quantile: Array = ordered[below] + (at - below) * (ordered[above] - ordered[below])
-    return quantile
+    return cast(Array, ordered[below] + (at - below) * (ordered[above] - ordered[below]))
 
 
 def drawn_back(wanted: Array, start: Array, length: Array, reach: Array | float) -> Array:

@@ -54,7 +54,7 @@ class Whitening:
 
     @property
     def dual(self) -> Array:
-        """Return the matrix (n_features, k) for which ``P @ dual`` is C if ``P = C @ W'``."""
+        """Return the matrix D (n_features, k) for which ``W' D = I``. If ``P = C W'``, then ``C = P D``."""
         return self.directions * array_namespace(self.variances).sqrt(self.variances)
 
     @property
@@ -122,6 +122,5 @@ def fix_signs(embedding: Array) -> Array:
     xp = array_namespace(embedding)
     if 0 in embedding.shape:
         return embedding
-    largest = xp.argmax(xp.abs(embedding), axis=1)
-    signs = xp.sign(xp.take_along_axis(embedding, largest[:, None], axis=1))
-    return embedding * xp.where(signs == 0, 1.0, signs)
+    flipped = -xp.min(embedding, axis=1) > xp.max(embedding, axis=1)
+    return xp.where(flipped[:, None], -embedding, embedding)

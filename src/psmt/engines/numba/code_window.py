@@ -27,8 +27,8 @@ def _times(
     """Add the products of the codes, and of their second differences, with vectors (n_features, k) to the images.
 
     The images (1 or 2, n_features, k) are ``A A' x`` and, if there are two, ``A D D' A' x``. The columns of A are the
-    codes, and D takes the second differences that the mask `bends` (n_codes - 2,) selects. If `half`, D also has half
-    stencils at both ends.
+    codes, given as the arrays `bounds`, `atoms` and `values` of a CSR matrix. D takes the second differences that the
+    mask `bends` (n_codes - 2,) selects. If `half`, D also has half stencils at both ends.
     """
     n, k = bounds.size - 1, vectors.shape[1]
     rows = np.zeros((n, k))
@@ -63,7 +63,7 @@ def _times(
 
 @njit(cache=True, nogil=True, fastmath={"contract"})
 def _add_transposed(bounds: Ints, atoms: NDArray[np.int32], values: Array, rows: Array, out: Array) -> None:
-    """Add the transposed codes times `rows` (n_codes, k) to `out` (n_features, k)."""
+    """Add the transposed codes, given as in `_times`, times `rows` (n_codes, k) to `out` (n_features, k)."""
     for t in range(bounds.size - 1):
         row = rows[t]
         for i in range(bounds[t], bounds[t + 1]):
@@ -74,7 +74,7 @@ def _add_transposed(bounds: Ints, atoms: NDArray[np.int32], values: Array, rows:
 
 @njit(cache=True, nogil=True)
 def _add_outer(matrix: Array, active: Ints, values: Array, sign: float) -> None:
-    """Add the outer product of a vector with itself to the matrix, or subtract it, given the non-zero values."""
+    """Add `sign` times the outer product of a vector with itself. Its non-zero `values` are at the indices `active`."""
     for i in range(active.size):
         row, value = matrix[active[i]], sign * values[i]
         for k in range(active.size):
@@ -122,9 +122,9 @@ class SparseCodes:
     def times(self, vectors: Array, bends: Mask | None = None, *, half_stencils: bool = False) -> Array:
         """Return the sum of ``a (a'x)`` over the codes a, for the columns x of `vectors` (n_features, k).
 
-        The result is (1, n_features, k). If `bends` (n_codes - 2,) selects second differences, it is
-        (2, n_features, k), and its second part is the same sum over these, and over the half stencils if
-        `half_stencils`.
+        The result is (1, n_features, k). With a mask `bends` (n_codes - 2,) of second differences, it is
+        (2, n_features, k). The second part is the sum of ``d (d'x)`` over these differences d, and over the half
+        stencils if `half_stencils`.
         """
         images = np.zeros((1 if bends is None else 2, *vectors.shape))
         chosen = np.zeros(0, dtype=bool) if bends is None else bends
@@ -161,7 +161,7 @@ class SparseCodes:
 
 @dataclass(frozen=True)
 class SparseSums(Sums):
-    """Sums whose products are computed from the codes, for windows where that is cheaper than the dense sums."""
+    """Sums that multiply vectors by V and S through the sparse codes, where this is faster than with dense matrices."""
 
     codes: SparseCodes
     kept: Mask  # whether each interior second difference (n - 2,) lies within one series

@@ -32,7 +32,7 @@ class LazyInverse:
         self._store(held, inverse_symmetric(matrix if whole else matrix[np.ix_(held, held)]), 0)
 
     def _store(self, held: Ints, matrix: Array, more: int) -> None:
-        """Store the operator on the features `held`, with spare rows of zeros for `more` features and some others."""
+        """Store the operator on the features `held`. Unless these are all, add more than `more` spare rows of zeros."""
         self._held, self._matrix, n = held, matrix, len(held)
         if n < len(self._diagonal):
             n += more + int(_SPARE * len(self._diagonal))
