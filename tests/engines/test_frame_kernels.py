@@ -5,6 +5,7 @@ import itertools
 import numpy as np
 import pytest
 from scipy.ndimage import gaussian_filter
+from scipy.signal import correlate2d
 
 from psmt.engines.contract import Engine, check_engine
 from psmt.engines.frame_kernels import Tiles
@@ -228,29 +229,37 @@ def test_weights_are_interpolated_between_centres(kernels, shape):
 SIZES = (6, 8, 5, 1)
 
 
-def network(seed=0):
-    """Weights (inputs, outputs) and biases (outputs,) of layers."""
+def network(sides, seed=0):
+    """Weights (side * side, inputs, outputs) and biases (outputs,) of layers."""
     rng = np.random.default_rng(seed)
-    return [(rng.standard_normal((a, b)), rng.standard_normal(b)) for a, b in itertools.pairwise(SIZES)]
+    shapes = [(side * side, a, b) for side, (a, b) in zip(sides, itertools.pairwise(SIZES), strict=True)]
+    return [(rng.standard_normal((p, a, b)) / (p * a) ** 0.5, rng.standard_normal(b)) for p, a, b in shapes]
 
 
-def output(layers, rows):
-    """Output (n,) of a network for rows (n, n_inputs)."""
-    for weights, biases in layers[:-1]:
-        rows = np.maximum(rows @ weights + biases, 0)
-    return (rows @ layers[-1][0] + layers[-1][1])[:, 0]
+def output(layers, inputs, sides):
+    """Output (height, width) of a network for inputs (n, height, width), by SciPy's correlation."""
+    beyond = sum(side // 2 for side in sides)
+    values = np.pad(inputs.astype(np.float64), ((0, 0), (beyond, beyond), (beyond, beyond)), mode="edge")
+    for k, (side, (weights, biases)) in enumerate(zip(sides, layers, strict=True)):
+        values = np.maximum(values, 0) if k else values
+        filters = weights.reshape(side, side, len(values), len(biases))
+        pairs = [zip(values, filters[..., o].transpose(2, 0, 1), strict=True) for o in range(len(biases))]
+        sums = [sum(correlate2d(one, filter, "valid") for one, filter in pair) for pair in pairs]
+        values = np.stack(sums) + biases[:, None, None]
+    return values[0]
 
 
 def on_device(kernels, layers):
     return tuple((kernels.levels(weights), kernels.levels(biases)) for weights, biases in layers)
 
 
-@pytest.mark.parametrize("shape", SHAPES)
-def test_a_network_sees_every_pixel(kernels, shape):
-    inputs, layers = maps(6, shape), network()
+@pytest.mark.parametrize("sides", [(1, 1, 1), (3, 1, 3)])
+@pytest.mark.parametrize("shape", [*SHAPES, (150, 200)])
+def test_a_network_sees_every_pixel_and_those_around_it(kernels, shape, sides):
+    inputs, layers = maps(6, shape), network(sides)
     parts = kernels.levels(inputs[:2]), kernels.levels(inputs[2:])
-    found = kernels.numpy(kernels.perceptron(parts, on_device(kernels, layers)))
-    assert np.allclose(found.ravel(), output(layers, inputs.reshape(6, -1).T), rtol=1e-4, atol=1e-4)
+    found = kernels.numpy(kernels.network(parts, on_device(kernels, layers)))
+    assert np.allclose(found, output(layers, inputs, sides), rtol=1e-4, atol=1e-4)
 
 
 def test_an_engine_without_a_kernel_for_frames_is_refused():

@@ -1,25 +1,33 @@
 """Engines against each other, and what only an engine's own operations show; the rest is tested where it belongs."""
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
+import psmt
 from in_numpy import InNumpy
 from made_up_series import wave
 from psmt import SparseCoder, TemporalEmbedding
 from psmt.coding.dictionary import Atoms
-from psmt.numerics.arrays import Linalg, Namespace, UncheckedLinalg, array_namespace
+from psmt.numerics.arrays import FUNCTIONS, LINALG, UNCHECKED_LINALG, array_namespace
 
 
 def test_its_array_library_has_every_function_that_algorithms_use(engine):
-    def missing(contract, given):
-        return [name for name in vars(contract) if not name.startswith("_") and not hasattr(given, name)]
-
     xp = array_namespace(engine.array([1.0]))
-    assert "where" in vars(Namespace)
-    assert missing(Namespace, xp) == missing(Linalg, xp.linalg) == []
-    if engine.captures:
-        assert missing(UncheckedLinalg, xp.linalg) == []
+    linalg = f"{LINALG} {UNCHECKED_LINALG}" if engine.captures else LINALG
+    assert [name for name in FUNCTIONS.split() if not hasattr(xp, name)] == []
+    assert [name for name in linalg.split() if not hasattr(xp.linalg, name)] == []
+
+
+def test_algorithms_use_no_other_functions():
+    source = "".join(path.read_text() for path in Path(psmt.__file__).parent.rglob("*.py"))
+    used = re.findall(r"(?:\bxp|\barray_namespace\([\w.\[\]]+\))\.(linalg\.)?(\w+)", source)
+    assert {name for linalg, name in used if linalg} <= set(f"{LINALG} {UNCHECKED_LINALG}".split())
+    assert {name for linalg, name in used if not linalg} <= {*FUNCTIONS.split(), "linalg", "inf", "nan", "int64"}
+    assert len(used) > 100
 
 
 @pytest.fixture

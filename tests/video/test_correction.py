@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from psmt import FramePredictor
+from psmt.engines import engine_for
 from psmt.video.cells import Grid
-from psmt.video.correction import Correction
+from psmt.video.correction import CONVOLUTIONAL, PIXELWISE, Correction
 
 
 def hiding(n_frames, seed=0):
@@ -98,7 +99,7 @@ def test_it_may_be_switched_off_and_on_while_the_film_runs():
 def test_pixels_are_sampled_where_the_prediction_failed_and_weigh_the_same_in_all(engine, n_frames):
     """The weighted sum of what is drawn is, on average, that of all pixels, whatever the chances of each."""
     own, rng = engine.frames, np.random.default_rng(0)
-    correction = Correction(Grid((40, 50), own), 6, (0, 1))
+    correction = Correction(Grid((40, 50), own), 6, (0, 1), PIXELWISE)
     residual = (0.01 * rng.standard_normal((40, 50))).astype(np.float32)
     residual[:8, :8] *= 30
     inputs = np.repeat((residual + 0.02)[None], 11, axis=0)
@@ -120,3 +121,89 @@ def test_pixels_are_sampled_where_the_prediction_failed_and_weigh_the_same_in_al
         estimate += np.mean(share**2 * rows[:, 0] ** 2) / n_frames
     assert inside > 0.2
     assert estimate == pytest.approx(np.mean(inputs[0] ** 2), rel=0.05)
+
+
+@pytest.mark.parametrize("shape", [(40, 50), (5, 30)])
+def test_crops_have_the_pixels_around_them(engine, shape):
+    """Each target lies in the middle of what the network sees of it, also at the edges, which are repeated."""
+    own, form = engine.frames, CONVOLUTIONAL
+    correction = Correction(Grid(shape, own), 6, (0, 1), form)
+    number = np.arange(shape[0] * shape[1], dtype=np.float32).reshape(shape) / 1000
+    inputs = own.levels(np.repeat(number[None], 11, axis=0))
+    rows, aims = correction._sample(0.5 * inputs[:6], inputs, own.levels(0.5), inputs[0], own.levels([0.3, 1.0]))
+    seen = own.numpy(rows).reshape(form.crops, form.seen, form.seen, 17)
+    assert np.allclose(seen, seen[..., :1])
+    aims = own.numpy(aims).reshape(form.crops, form.crop, form.crop, 2)
+    edge = (form.seen - form.crop) // 2
+    middle = seen[:, edge:-edge, edge:-edge, 0]
+    # A target is weight * share * residual and its unit is weight * share * unit, with one share for each crop.
+    assert np.allclose(0.5 * aims[..., 0] / aims[..., 1], middle, atol=1e-5)
+    assert np.ptp(aims[..., 1], axis=(1, 2)).max() < 1e-6
+    places = np.round(1000 * seen[..., 0]).astype(int)
+    for axis, length in enumerate(shape):
+        lines = places // shape[1] if axis == 0 else places % shape[1]
+        steps = np.diff(np.moveaxis(lines, 1 + axis, -1), axis=-1)
+        assert set(np.unique(steps)) <= {0, 1}
+        if length >= form.seen:
+            inside = np.diff(np.moveaxis(lines[:, edge:-edge, edge:-edge], 1 + axis, -1), axis=-1)
+            assert (inside == 1).all()
+
+
+@pytest.fixture
+def convolving(monkeypatch):
+    """The CPU's models begin with a convolutional network, as those of a GPU do."""
+    monkeypatch.setattr(type(engine_for("cpu").frames), "convolves", True)
+
+
+@pytest.mark.slow
+def test_convolutions_foresee_better_what_is_hidden_and_shown_again(convolving):
+    film = hiding(110)
+    with_it = FramePredictor(rollouts=False).fit(film[:80])
+    without = FramePredictor(rollouts=False, correction=False).fit(film[:80])
+    assert with_it._learner.correction.network.form is CONVOLUTIONAL
+    assert mean_error(with_it, film[80:]) < 0.95 * mean_error(without, film[80:])
+
+
+@pytest.mark.parametrize("convolves", [True, False])
+def test_a_model_keeps_the_form_of_its_network_on_a_device_that_prefers_the_other(monkeypatch, tmp_path, convolves):
+    kernels = type(engine_for("cpu").frames)
+    monkeypatch.setattr(kernels, "convolves", convolves)
+    film = hiding(16)
+    model = FramePredictor(rollouts=False).fit(film[:10])
+    model.save(tmp_path / "film.psmt")
+    monkeypatch.setattr(kernels, "convolves", not convolves)
+    loaded = FramePredictor.load(tmp_path / "film.psmt")
+    loaded.rollouts = False
+    assert loaded._learner.correction.network.form is (CONVOLUTIONAL if convolves else PIXELWISE)
+    for frame in film[10:]:
+        assert np.array_equal(loaded.predict(), model.predict())
+        loaded.update(frame)
+        model.update(frame)
+
+
+@pytest.mark.slow
+def test_a_model_with_convolutions_continues_on_the_cpu(engine, monkeypatch, tmp_path):
+    """The engines agree to rounding, which training amplifies a little."""
+    monkeypatch.setattr(engine.frames, "convolves", True)
+    film = hiding(24)[:, :40, :48]
+    model = FramePredictor(rollouts=False, device=engine.device).fit(film[:16])
+    model.save(tmp_path / "film.psmt")
+    loaded = FramePredictor.load(tmp_path / "film.psmt")
+    loaded.rollouts = False
+    for frame in film[16:]:
+        assert np.abs(loaded.predict() - loaded._learner.correction._pending.uncorrected).max() > 5e-3
+        assert np.allclose(loaded.predict(), model.predict(), atol=1e-3)
+        loaded.update(frame)
+        model.update(frame)
+
+
+def test_a_frame_that_is_taken_back_leaves_no_crop(convolving):
+    film = hiding(8)
+    model = FramePredictor(rollouts=False).fit(film[:7])
+    before = model.get_state()
+    undo = model._learner.undo()
+    model._learner.receive(film[7], rollouts=False, correct=True)
+    assert not np.array_equal(model.get_state()["correction.rows"], before["correction.rows"])
+    undo()
+    after = model.get_state()
+    assert all(np.array_equal(after[name], before[name], equal_nan=True) for name in before)

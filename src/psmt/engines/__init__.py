@@ -27,17 +27,8 @@ def engine_for(device: str, dtype: str = "float64") -> Engine:
 
     'torch:cpu' is the torch engine without a GPU, which is slow but useful for tests. With dtype 'float32', which only
     torch devices accept, codes are solved and recovered in single precision. Moments and embeddings stay in double
-    precision. The device may also be a name from `engine_name`.
-
-    Raises
-    ------
-    DeviceError
-        If the device or its dtype is unknown, torch is not installed, or there is no such GPU.
-
-    Examples
-    --------
-    >>> engine_for("cpu").device
-    'cpu'
+    precision. The device may also be a name from `engine_name`. `DeviceError` is raised if the device or its dtype is
+    unknown, torch is not installed, or there is no such GPU.
     """
     if not isinstance(device, str):
         raise DeviceError(f"device={device!r} is not the name of a device; use 'cpu', or 'cuda' for a GPU")

@@ -1,8 +1,4 @@
-"""The engine contract: array conversions and the kernels that take most of the time.
-
-Algorithms are written once, in the packages that use an engine. An engine's arrays stay on its device, so a model moves
-only one frame in and one frame out. Code outside `psmt.engines` gets the array namespace from its input arrays.
-"""
+"""The engine contract: array conversions and the kernels that take most of the time."""
 
 from __future__ import annotations
 
@@ -18,13 +14,10 @@ from scipy.sparse import csr_array
 
 from psmt.engines.frame_kernels import FrameKernels
 from psmt.engines.window import CodeWindow
-from psmt.numerics.arrays import array_namespace
 from psmt.types import AnyArray, Array, Mask
 
 E = TypeVar("E", bound="Engine")
 Work = TypeVar("Work", bound=Callable[..., tuple[object, ...]])
-
-_PLANES = 200  # largest number of multipliers tried for a bound; the duality gap ends the search long before
 
 
 class LassoResult(NamedTuple):
@@ -41,48 +34,12 @@ class Bound(NamedTuple):
     limit: Array  # largest weighted sum (n,) of each problem
 
 
-def bounded_optimum(
-    free: Array, solve: Callable[[Array], Array], cost: Callable[[Array], Array], bound: Bound, tolerance: Array
-) -> Array:
-    """Return the coefficients (.., n) of least cost whose weighted sum is at most a limit, by cutting planes.
-
-    A Lagrange multiplier acts as a penalty on the weighted sum. The sum falls as the multiplier rises, in places by
-    jumps. So the search keeps two solutions, one whose sum exceeds the limit (infeasible) and one whose sum does not
-    (feasible), and combines them. The dual function maps a multiplier to the least penalised cost, which is never above
-    the cost that is sought. Each solution gives a line above the dual function. The next multiplier is where the lines
-    of the two solutions intersect. The search stops when the cost is within `tolerance` (..) of the largest dual value.
-
-    `free` (.., n) are the optima without a limit. Those whose sum is within the limit are returned unchanged. `solve`
-    maps multipliers (..) to the optima (.., n) with this penalty. `cost` maps coefficients (.., n) to their cost (..)
-    without it. `bound` holds the weights, and a limit for each problem.
-    """
-    xp, (worth, limit) = array_namespace(free), bound
-    found = infeasible = free
-    feasible, lower = xp.zeros_like(free), cost(free)
-    over = free @ worth > limit
-    for _ in range(_PLANES):
-        spent = feasible @ worth
-        span = infeasible @ worth - spent
-        share = (limit - spent) / xp.where(over, span, 1.0)
-        mixed = feasible + share[..., None] * (infeasible - feasible)
-        found = xp.where(over[..., None], mixed, found)
-        over = over & (cost(mixed) - lower > tolerance)
-        if not bool(xp.any(over)):
-            break
-        multiplier = xp.where(over, (cost(feasible) - cost(infeasible)) / xp.where(over, span, 1.0), 0.0)
-        fresh = solve(multiplier)
-        lower = xp.maximum(lower, cost(fresh) + multiplier * (fresh @ worth - limit))
-        above = (fresh @ worth > limit)[..., None]
-        infeasible, feasible = xp.where(above, fresh, infeasible), xp.where(above, feasible, fresh)
-    return found
-
-
 class LowRankChange(NamedTuple):
     """Change of the covariance V of a window's codes, and of the second moment S of the codes' second differences.
 
     The change is a sum of ``weight v v'`` over vectors v. When the window slides, the first vector is the code that
-    arrived and the second is the code that left. If V is centred, a mean is subtracted from both. The weights of V are
-    zero for all other vectors.
+    arrived and the second is the code that left. If V is centred, the mean of the other codes of the window is
+    subtracted from each of the two. The weights of V are zero for all other vectors.
     """
 
     vectors: Array  # (n, n_features)
@@ -171,10 +128,7 @@ class Engine(Protocol):
         norms: Array | None = None,
         gram: Array | None = None,
     ) -> Array:
-        """Return lasso coefficients (n, n_columns) of targets (n, n_features).
-
-        If `norms` (n_columns,) are given, the coefficients are divided by them.
-        """
+        """Return lasso coefficients (n, n_columns) of targets (n, n_features), divided by `norms` if they are given."""
 
     def solve_next(
         self, columns: Array, target: Array, penalty: Array, *, tol: float, start: Array, gram: Array
@@ -193,7 +147,7 @@ class Engine(Protocol):
     # Dictionary learning
 
     def add_codes(self, codes: Array, samples: Array, kept: float, code_code: Array, code_sample: Array) -> None:
-        """Scale the statistics by `kept`, then add ``a a'`` and ``a x'`` for all codes a and samples x, in place."""
+        """Scale `code_code` and `code_sample` by `kept`. Add ``a a'`` and ``a x'`` of all codes a and samples x."""
 
     def sweep_atoms(self, atoms: Array, code_code: Array, code_sample: Array, used: Mask) -> None:
         """Improve the unit-norm atoms in the mask `used` by one sweep of block-coordinate descent, in place."""
@@ -209,26 +163,14 @@ class Engine(Protocol):
     # How work is carried out
 
     def capture(self, work: Work) -> Work:
-        """Return a function that runs `work` in one launch. Return `work` itself if the engine cannot record it."""
+        """Return a function that runs `work` in one GPU launch. An engine without this returns `work` itself."""
 
     def small_work(self) -> AbstractContextManager[object]:
         """Return a context in which work on small matrices uses the number of threads that is fastest."""
 
 
 def check_engine(engine: E) -> E:
-    """Return the engine, after checking that it has every kernel of the contract with its arguments and type hints.
-
-    Raises
-    ------
-    TypeError
-        If something is missing or different; the message names it.
-
-    Examples
-    --------
-    >>> from psmt.engines.numba.engine import NumbaEngine
-    >>> check_engine(NumbaEngine()).device
-    'cpu'
-    """
+    """Return the engine. Raise TypeError unless it has all kernels of the contract, with arguments and type hints."""
     name = type(engine).__name__
     for attribute in Engine.__annotations__:
         if not hasattr(engine, attribute):

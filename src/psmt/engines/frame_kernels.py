@@ -32,8 +32,8 @@ def hann(size: int) -> Array:
 def common_weights(whole: Array, match: Array, prior: float) -> tuple[Array, Array, float]:
     """Return least-squares weights (n,) common to all cells, the mean energies (n,) of the candidates, and a floor.
 
-    The floor is the smallest energy that is used as a divisor. It sets the weight of a candidate without energy to
-    zero.
+    `whole` (n, n) and `match` (n,) are the mean moments of all cells. The weights are pulled towards zero by `prior`
+    times the energies. The floor is added to the energies, so that a candidate without energy gets the weight zero.
     """
     usual = np.diagonal(whole)
     floor = 1e-6 * float(usual.mean()) + 1e-30
@@ -192,11 +192,12 @@ class FrameKernels(Protocol):
     ) -> Levels:
         """Return ridge-regression weights (rows, columns, n) of cells, from moments pooled with neighbouring cells.
 
-        Pooling uses the binomial kernel (1, 2, 1) / 4 along both axes. The ridge penalty pulls the weights of a cell
-        towards the common weights of all cells. The penalty of a candidate is `ridge` times the sum of its energy in
-        the cell and its mean energy. The common weights are pulled towards zero by `prior` times the energy. If `known`
-        moments (n, n) and (n,) are given, on the host, they are added to the common moments. Only the contiguous range
-        `rows` of cells is solved for.
+        `gram` and `match` are the moments that `cell_moments` returns. They are pooled by the binomial kernel
+        (1, 2, 1) / 4 along both axes. The ridge penalty pulls the weights of a cell towards the common weights of all
+        cells. The penalty of a candidate is `ridge` times the sum of its energy in the cell and its mean energy. The
+        common weights are pulled towards zero by `prior` times the energy. If `known` moments (n, n) and (n,) are
+        given, on the host, they are added to the common moments. Only the contiguous range `rows` of cells is solved
+        for.
         """
 
     def weighted(self, candidates: Levels, weights: Levels, cell: int) -> Levels:
@@ -207,9 +208,12 @@ class FrameKernels(Protocol):
 
     # Networks
 
-    def perceptron(self, inputs: tuple[Levels, ...], layers: Layers) -> Levels:
-        """Return the output (height, width) of a network that is applied to every pixel.
+    convolves: bool  # whether a convolutional network at every pixel takes little time
 
-        The inputs (n, height, width) may come in several arrays. A layer has weights (inputs, outputs) and biases
-        (outputs,). All layers but the last are rectified.
+    def network(self, inputs: tuple[Levels, ...], layers: Layers) -> Levels:
+        """Return the output (height, width) of a network of convolutions by square filters.
+
+        The inputs (n, height, width) may come in several arrays. A layer has weights (side * side, inputs, outputs) and
+        biases (outputs,). The side of its filters is odd. All layers but the last are rectified. Positions outside the
+        frame take the inputs of the nearest edge.
         """

@@ -5,23 +5,22 @@ All baselines take and return grey levels. No baseline is tuned on the frames th
 
 from __future__ import annotations
 
-from typing import ClassVar, NamedTuple
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
-import scipy.fft
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import ArrayLike
 
 from psmt.data.contract import grey
-from psmt.engines.frame_kernels import hann
+from psmt.engines import engine_for
+from psmt.engines.frame_kernels import Tiles, hann
 from psmt.errors import NotEnoughFramesError
 from psmt.model.baselines import LastFramesPredictor
 from psmt.types import Array, Levels
-from psmt.utils.constraints import Constraint, allowing, count, real
+from psmt.utils.constraints import allowing, count, parameter, real
 from psmt.utils.jit import njit
 from psmt.video.frames import check_grey_film, check_next_frame
-
-_WINDOW, _STRIDE = 16, 4  # side of a Fourier window, and the distance from one to the next, in pixels
 
 
 class FrameBaseline(LastFramesPredictor):
@@ -67,52 +66,22 @@ class LinearPixels(FrameBaseline):
 
 
 class FourierPhase(FrameBaseline):
-    """Local Fourier phase advance by a short-space Fourier transform with overlap-add, without learning.
+    """Local Fourier phase advance: a short-space Fourier transform of 16 x 16 Hann windows, 4 pixels apart.
 
-    In each of many overlapping Hann windows, every Fourier coefficient is rotated by the angle between its last two
-    values. This continues steady motion through the window.
+    In each window, every Fourier coefficient is rotated by the angle between its last two values. This continues steady
+    motion through the window. Nothing is learned.
     """
 
     n_last = 2
 
     def next_frame(self, last: Levels) -> Levels:
-        """Predict the next frame from the last few frames, `last`."""
-        before, now = (scipy.fft.rfft2(_windows(frame)) for frame in last)
-        turn = now * before.conj()
-        size = np.abs(turn)
-        # A coefficient that was or is zero has no angle, and is not rotated.
-        turn = np.divide(turn, size, out=np.ones_like(turn), where=size > np.finfo(np.float32).tiny)
-        return _overlap_add(scipy.fft.irfft2(now * turn, s=(_WINDOW, _WINDOW)), self.shape_)
+        """Predict the next frame from the last two frames, `last`."""
+        kernels, tiles = engine_for("cpu").frames, Tiles(self.shape_, size=16, stride=4)
+        before, now = (kernels.spectra(frame, tiles) for frame in last)
+        return np.asarray(last[1] + kernels.advanced(now, (now * before.conj(),), tiles)[0])
 
 
-_FADE = np.outer(*[hann(_WINDOW).astype(np.float32)] * 2)
-
-
-def _windows(frame: Levels) -> Levels:
-    """Return overlapping patches (rows, columns, _WINDOW, _WINDOW) of a frame, multiplied by the Hann window.
-
-    The frame is padded so that every pixel lies in the same number of patches.
-    """
-    ends = [-size % _STRIDE + _WINDOW - _STRIDE for size in frame.shape]
-    padded = np.pad(frame, [(_WINDOW - _STRIDE, end) for end in ends], mode="symmetric")
-    return sliding_window_view(padded, (_WINDOW, _WINDOW))[::_STRIDE, ::_STRIDE] * _FADE
-
-
-def _overlap_add(windows: Levels, shape: tuple[int, ...]) -> Levels:
-    """Return the frame of `shape` that patches of `_windows` add up to. A second windowing avoids seams."""
-    rows, columns = windows.shape[:2]
-    steps = _WINDOW // _STRIDE
-    parts = (windows * _FADE).reshape(rows, columns, steps, _STRIDE, steps, _STRIDE)
-    weights = (_FADE**2).reshape(steps, _STRIDE, steps, _STRIDE).sum(axis=(0, 2))
-    total = np.zeros((rows + steps - 1, columns + steps - 1, _STRIDE, _STRIDE), dtype=np.float32)
-    for i in range(steps):
-        for j in range(steps):
-            total[i : i + rows, j : j + columns] += parts[:, :, i, :, j]
-    frame = (total / weights).transpose(0, 2, 1, 3).reshape(len(total) * _STRIDE, -1)
-    first = _WINDOW - _STRIDE
-    return np.ascontiguousarray(frame[first : first + shape[0], first : first + shape[1]], dtype=np.float32)
-
-
+@dataclass(kw_only=True, eq=False, repr=False)
 class BlockMotion(FrameBaseline):
     """Block-matching motion compensation: each block of the picture continues its last motion.
 
@@ -127,15 +96,13 @@ class BlockMotion(FrameBaseline):
         Largest motion in pixels per frame, along each axis.
     """
 
-    n_last = 2
-    _parameter_constraints: ClassVar[dict[str, Constraint]] = {"block": count(2), "reach": count()}
+    block: int = parameter(16, count(2))
+    reach: int = parameter(8, count())
 
-    def __init__(self, *, block: int = 16, reach: int = 8) -> None:
-        self.block = block
-        self.reach = reach
+    n_last = 2
 
     def next_frame(self, last: Levels) -> Levels:
-        """Predict the next frame from the last few frames, `last`."""
+        """Predict the next frame from the last two frames, `last`."""
         # Half a block of margin on each side, so that corners are in as many blocks as the middle, plus the reach of
         # the search and of the continued motion, plus a pixel for interpolation.
         half = self.block // 2
@@ -148,7 +115,7 @@ class BlockMotion(FrameBaseline):
 
 @njit(cache=True, nogil=True, fastmath=True)
 def _move_blocks(before: Levels, now: Levels, height: int, width: int, half: int, reach: int, fade: Levels) -> Levels:
-    """Predict the frame (height, width) after `now`. The frames `before` and `now` have margins of half + reach + 1."""
+    """Predict the frame after `now`. Margins are half + reach + 1. Blocks of side 2 * half are weighted by `fade`."""
     margin = half + reach + 1
     side = 2 * half
     total = np.zeros((height, width), dtype=np.float32)
@@ -199,7 +166,7 @@ def _search(
 
 @njit(cache=True, nogil=True)
 def _vertex(errors: Levels, k: int) -> float:
-    """Return the offset from k of the minimum of the parabola through three errors, or 0 if there is no minimum."""
+    """Return the offset from k of the minimum of the parabola through errors k - 1 to k + 1, or 0 if it has none."""
     if k == 0 or k == len(errors) - 1:
         return 0.0
     bend = errors[k - 1] - 2 * errors[k] + errors[k + 1]
@@ -220,6 +187,7 @@ def _between(frame: Levels, y: float, x: float) -> float:
     return level
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class RidgePixels(FrameBaseline):
     """Ridge autoregression: the change of a pixel is a linear map of its neighbourhood in the last two frames.
 
@@ -236,19 +204,13 @@ class RidgePixels(FrameBaseline):
         takes the one with the smallest error on the last eighth of the past frames.
     """
 
-    n_last = 2
-    _PENALTIES = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
-    _parameter_constraints: ClassVar[dict[str, Constraint]] = {
-        "radius": count(0),
-        "tile": count(),
-        "penalty": allowing("auto", real(open_bound=True)),
-    }
-    learned = ("penalty_", "weights_")
+    radius: int = parameter(2, count(0))
+    tile: int = parameter(25, count())
+    penalty: float | str = parameter("auto", allowing("auto", real(open_bound=True)))
 
-    def __init__(self, *, radius: int = 2, tile: int = 25, penalty: float | str = "auto") -> None:
-        self.radius = radius
-        self.tile = tile
-        self.penalty = penalty
+    n_last = 2
+    learned = ("penalty_", "weights_")
+    _PENALTIES = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
 
     def learn(self, past: Levels) -> None:
         """Learn the weights of each tile from the checked past frames."""
@@ -274,10 +236,7 @@ class RidgePixels(FrameBaseline):
         ]
 
     def _neighbourhoods(self, before: Levels, now: Levels) -> Levels:
-        """Return the inputs (height, width, n_inputs) of the regression at each pixel.
-
-        They are the levels around the pixel in both frames, minus the level of the pixel in `now`.
-        """
+        """Return the levels around each pixel in both frames, minus its level in `now`: (height, width, n_inputs)."""
         side = 2 * self.radius + 1
         padded = np.pad(np.stack([before, now]), ((0, 0), (self.radius,) * 2, (self.radius,) * 2), mode="symmetric")
         views = sliding_window_view(padded, (side, side), axis=(1, 2))
@@ -286,10 +245,7 @@ class RidgePixels(FrameBaseline):
         return np.delete(inputs, side * side + side * side // 2, axis=2)
 
     def _moments(self, past: Levels) -> list[Array]:
-        """Return sums over pixels and frames of X'X (tiles, n, n), X'y (tiles, n) and y'y (tiles,).
-
-        X are the inputs, and y is the change of the pixel to the next frame.
-        """
+        """Return sums of X'X (tiles, n, n), X'y (tiles, n) and y'y (tiles,) for inputs X and changes y of pixels."""
         tiles = self._tiles()
         n = 2 * (2 * self.radius + 1) ** 2 - 1
         gram, cross, power = np.zeros((len(tiles), n, n)), np.zeros((len(tiles), n)), np.zeros(len(tiles))

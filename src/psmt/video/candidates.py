@@ -64,11 +64,11 @@ class Candidates:
     """Computes the candidate changes of a scene. To add a candidate, add a line to `_predictions` or `_others`.
 
     The sides of tiles are multiples of 3, because neighbouring tiles are a third of a side apart. This is the smallest
-    overlap at which squared Hann windows add up to a constant. Half a side makes predictions 3% worse. A quarter makes
-    them 0.5% better, with 16/9 of the tiles. Without any planes, the last change is the only candidate.
+    overlap at which squared Hann windows add up to a constant. Without planes, the last change is the only candidate.
 
-    `names` are the names of all candidates. `moving_names` are the names of the changes that are complete predictions.
-    The correction network sees the first `n_network_inputs` candidates: all bands of detail and the running means.
+    `names` are the names of all candidates. `moving_names` are the names of the complete predictions. Each
+    complete prediction is a change that is split into bands of detail, and each band is a candidate. The correction
+    network sees the first `n_network_inputs` candidates: all bands of detail and the running means.
     """
 
     def __init__(self, shape: tuple[int, int], planes: Planes, kernels: FrameKernels | None = None) -> None:
@@ -86,7 +86,7 @@ class Candidates:
     # The candidates
 
     def _predictions(self) -> Iterator[CandidateGroup]:
-        """Yield the changes that are complete predictions. Each gives several candidates, its bands of detail."""
+        """Yield the complete predictions. Each is split into bands of detail, and each band is a candidate."""
         yield CandidateGroup(("last change",), self._last_change)
         for k, (tiles, memories) in enumerate(self._planes):
             names = tuple(f"planes {tiles.size}, memory {memory}" for memory in memories)
@@ -121,7 +121,7 @@ class Candidates:
         out[...] = scene.means - scene.current
 
     def _sway(self, scene: Scene, out: Levels) -> None:
-        """Write the changes, to first order, of a picture that moves by the mean flow of each of the last frames."""
+        """Write the first-order changes of a picture that moves as a whole, by the mean of each of the latest flows."""
         # Slopes are differences of neighbours: below minus above, right minus left.
         sides = room(scene.current, 4)
         self._kernels.neighbours(scene.current, ((1, 0), (0, 1), (-1, 0), (0, -1)), scene.current, sides)
@@ -182,7 +182,7 @@ class Candidates:
         return means, frame + TRACKED * (self._kernels.moved(scene.tracked, flow) - frame)
 
     def look_ahead(self, scene: Scene) -> tuple[Levels, Levels]:
-        """Return the changes that are complete predictions, and all candidates.
+        """Return the complete predictions, and all candidates. Both are changes to the next frame.
 
         Their shapes are (len(moving_names), height, width) and (len(names), height, width). The first candidates are
         the complete predictions, split into bands of detail by differences of Gaussians.
@@ -249,5 +249,4 @@ def room(frame: Levels, n: int) -> Levels:
 def mean_square(values: Levels) -> Levels:
     """Return the mean of the squares as an array without axes, on the device of the values."""
     flat = values.reshape(-1)
-    mean: Levels = flat @ flat * (1.0 / len(flat))
-    return mean
+    return cast(Levels, flat @ flat * (1.0 / len(flat)))

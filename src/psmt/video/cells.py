@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -24,8 +24,8 @@ _TINY = 1e-30  # smallest safe divisor
 class Grid:
     """Square cells that cover frames of a shape (height, width), in a `layout` of (rows, columns).
 
-    The kernels belong to the device of the frames, by default the CPU. `moments` and `weighted` are the kernels
-    `cell_moments` and `weighted` for cells of this size.
+    `kernels` holds the low-level functions for the device of the frames, by default the CPU. `moments` and `weighted`
+    are its functions `cell_moments` and `weighted`, for cells of this size.
     """
 
     def __init__(self, shape: tuple[int, int], kernels: FrameKernels | None = None) -> None:
@@ -142,8 +142,8 @@ class CellBlend(DeclaredState):
     ) -> Levels:
         """Return the weights (rows, columns, n_candidates) of these rows of cells.
 
-        The `prior` has the mean moments (n, n) and (n,) of a frame of other films. Other `moments` may be given in the
-        place of (`gram`, `match`), such as those of a few of the candidates.
+        The `prior` holds moments (n, n) and (n,), averaged over frames of other films. `moments` replaces (`gram`,
+        `match`), for example to solve for only a few of the candidates.
         """
         gram, match = (self.gram, self.match) if moments is None else moments
         ridge = self._RIDGE + self._YOUNG / (self.frames + 1.0)
@@ -157,8 +157,8 @@ class CellGain(DeclaredState):
 
     The true change is regressed on the predicted change, over predictions made before the truth was known. So a
     prediction is used only where it has been better than copying. Moments are exponentially weighted, and the gain of
-    a cell is shrunk to the gain of the whole frame. The gain starts at 0, and again at 0 after a cut. With a
-    `head_start` of n, it starts with the value that n perfect predictions would give.
+    a cell is shrunk to the gain of the whole frame. The gain starts at 0 or, with a `head_start` of n, at the value
+    that n perfect predictions would give. After a cut it starts again.
     """
 
     _MEMORY = 15.0  # frames after which old ones have faded to 1/e
@@ -200,13 +200,11 @@ class CellGain(DeclaredState):
 
     def gains(self) -> Levels:
         """Return the gain (rows, columns, 1) of each cell."""
-        gains: Levels = min(self.length / self._PROBATION, 1.0) * self._gains(self.energy, self.match)
-        return gains
+        return cast(Levels, min(self.length / self._PROBATION, 1.0) * self._gains(self.energy, self.match))
 
     def _regressed(self, energy: Levels, match: Levels) -> Levels:
         # Where nothing was ever predicted, the floor leaves the gains at zero.
         usual = energy.mean() + _TINY
         pull = usual + self._OWN * energy
         whole = (match.mean() / usual).clip(0, 1)
-        gains: Levels = ((match + pull * whole) / (energy + pull)).clip(0, 1)[..., None]
-        return gains
+        return cast(Levels, ((match + pull * whole) / (energy + pull)).clip(0, 1)[..., None])

@@ -1,9 +1,10 @@
-"""Chroma of colour frames, which follows the motion and the weights of the luma.
+"""Prediction of the chroma of colour frames, from the motion and the weights of the luma.
 
 The luma decides everything that is learned about motion. The chroma (red and blue minus the luma) is smooth and moves
 with the luma. So a few candidates are enough for it: optical flow, the running mean along the flow, and the running
 means of each pixel. Their weights are the least-squares weights of the same candidates for the luma. Encoders smooth
-the chroma more than the luma, so a gain scales the predicted change to what it has explained so far.
+the chroma more than the luma. So the predicted change is multiplied by a gain, which is learned by regression of the
+true changes of the chroma on the predicted ones.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ class Chroma(NamedTuple):
 class ChromaFollower(DeclaredState):
     """Predicts the chroma (2, height, width) of frames, beginning with the chroma of a first frame.
 
-    If the last change is the only candidate (`Candidates.rich` is False), it repeats the last chroma.
+    If the last change is the only candidate (`Candidates.rich` is False), the last chroma is repeated.
     """
 
     current: Levels  # these are the fields of `Chroma`
@@ -85,7 +86,7 @@ class ChromaFollower(DeclaredState):
         self.current, self.tracked, self.means = self._updated(self._state, chroma, flow)
 
     def look_ahead(self, step: RolloutStep, blend: CellBlend, prior: Prior | None) -> None:
-        """Predict the next change, given the prediction `step` of the luma and its moments in `blend`."""
+        """Predict and store the next change of the chroma, from the luma's prediction, its moments and its prior."""
         if not self._rich:
             return
         places, sums = self._places, self._grid.kernels.levels(self._sums)
@@ -98,7 +99,7 @@ class ChromaFollower(DeclaredState):
         self._change, self._gains = self._changed(self._state, step), self._gain.gains()
 
     def predict(self, steps: Sequence[RolloutStep], record: RolloutRecord) -> list[Levels]:
-        """Return the chroma (2, height, width) of the frames of a rollout of the luma."""
+        """Return the chroma (2, height, width) at each step of a luma rollout, averaged with the past by `record`."""
         state, change = self._state, self._change
         frames: list[Levels] = []
         if change is None:
@@ -126,7 +127,7 @@ class ChromaFollower(DeclaredState):
         return Chroma(chroma, chroma + TRACKED * (tracked - chroma), chroma + self._kept * (state.means - chroma))
 
     def _predict(self, state: Chroma, flow: Levels, weights: Levels, gains: Levels, experts: Levels) -> Levels:
-        """Return the predicted change (2, height, width). The experts have the weights that they have for the luma."""
+        """Return the predicted change (2, height, width). `experts` are the weights of the experts for the luma."""
         stack, kernels = array_namespace(flow).stack, self._grid.kernels
         # The experts are the blend, copying, optical flow and, if there is a prior, the prior's blend.
         own = weights * (experts[0] * gains + experts[3:].sum())

@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from itertools import pairwise
-from typing import NamedTuple, cast
+from math import prod
+from typing import Any, NamedTuple, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from psmt.engines.frame_kernels import FrameKernels, Layers
 from psmt.numerics.arrays import array_namespace
-from psmt.persistence.schema import Field, counter, under
-from psmt.types import Levels
+from psmt.persistence.schema import Field, Layout, counter, under
+from psmt.types import Ints, Levels
 from psmt.video.candidates import BANDS, mean_square, room
 from psmt.video.cells import CellGain, Grid
 from psmt.video.state import FRAME_FIELD, DeclaredState
 
-HIDDEN = (24, 24)  # units of the hidden layers
-_RATE, _DECAY, _SQUARE_DECAY, _EPSILON = 5e-3, 0.9, 0.999, 1e-8  # of Adam
+_DECAY, _SQUARE_DECAY, _EPSILON = 0.9, 0.999, 1e-8  # of Adam
 _LARGEST = 1e3  # weights are clipped to this; weights learned from films are a few units
 
-_PIXELS, _FRAMES = 1024, 64  # remembered pixels of each frame, and frames whose pixels are remembered
-_BATCHES, _ROWS = 4, 1024  # training steps for each frame, and the batch size of each step
-_EVERYWHERE = 0.3  # share of the remembered pixels drawn uniformly; the others are drawn where the error was large
+_EVERYWHERE = 0.3  # share of the remembered crops drawn uniformly; the others are drawn where the error was large
 _GOLDEN = 0.5 * (5**0.5 - 1)  # fractional parts of its multiples spread evenly: each frame is sampled at other pixels
 _CALM, _NONE = 1e-3, 1e-6  # smallest unit of changes, relative to the contrast, and to the range of all levels so far
 _BEYOND = 8.0  # inputs, aims and outputs are clipped to this many units, which limits the influence of one pixel
@@ -32,48 +31,87 @@ _N_OTHERS = 11
 the energy of changes around it and the difference of two candidates (3), and the levels around the pixel (3)."""
 
 
-class Perceptron(DeclaredState):
-    """A perceptron with layers (n_inputs, *HIDDEN, 1) and ReLU units, trained by Adam. Its output is 0 at first."""
+class Form(NamedTuple):
+    """The layers of a network, and what it is trained on. A crop is a square of pixels."""
 
-    weights: Levels  # (n_weights,): of each layer its weights (inputs, outputs), then its biases (outputs,)
+    sides: tuple[int, ...]  # side in pixels of the filters of each layer
+    hidden: tuple[int, ...]  # number of units of each hidden layer
+    rate: float  # of Adam
+    crop: int  # side of a crop in pixels, without the pixels around it that the network also sees
+    crops: int  # number of remembered crops of each frame
+    frames: int  # number of frames whose crops are remembered
+    steps: int  # training steps for each frame
+    batch: int  # number of crops of each step
+
+    @property
+    def seen(self) -> int:
+        """Return the side of the square that the network sees for a crop: the crop and the pixels around it."""
+        return self.crop + sum(self.sides) - len(self.sides)
+
+
+PIXELWISE = Form((1, 1, 1), (24, 24), 5e-3, crop=1, crops=1024, frames=64, steps=4, batch=1024)
+CONVOLUTIONAL = Form((3, 3, 1), (32, 32), 2e-3, crop=8, crops=64, frames=32, steps=4, batch=64)
+"""A network that sees each pixel alone, and one of convolutions. The second needs 14 times the arithmetic to predict,
+and 70 times to learn."""
+
+
+def usual_form(kernels: FrameKernels) -> Form:
+    """Return the form of the network of a new model, which is convolutional if the kernels allow convolutions."""
+    return CONVOLUTIONAL if kernels.convolves else PIXELWISE
+
+
+def stored_form(layouts: Mapping[str, Layout | NDArray[Any]]) -> Form:
+    """Return the form of the network of a saved model, given its arrays or their layouts."""
+    crops = layouts.get("correction.rows")
+    return CONVOLUTIONAL if crops is not None and crops.shape[:1] == (CONVOLUTIONAL.frames,) else PIXELWISE
+
+
+class Network(DeclaredState):
+    """A network with layers (n_inputs, *hidden, 1) and ReLU units, trained by Adam. Its output is 0 at first.
+
+    Each layer is a convolution by square filters. With filters of one pixel, the network sees each pixel alone.
+    """
+
+    weights: Levels  # (n_weights,): of each layer its weights (side * side, inputs, outputs), then its biases
     mean: Levels  # exponential mean of the gradients (n_weights,)
     square: Levels  # and of their squares
     steps: int
 
-    def __init__(self, n_inputs: int, kernels: FrameKernels) -> None:
-        super().__init__(kernels, self.schema(n_inputs))
-        self._sizes = (n_inputs, *HIDDEN, 1)
+    def __init__(self, n_inputs: int, kernels: FrameKernels, form: Form) -> None:
+        super().__init__(kernels, self.schema(n_inputs, form))
+        self.form, self._shapes = form, _shapes(n_inputs, form)
         self._trained = kernels.capture(self._train)
         # Fixed pseudo-random weights; those of the last layer are zero.
         rng = np.random.default_rng(0)
         first = [
-            (rng.random(outputs * (inputs + 1)) * 2 - 1) * (inputs**-0.5 if outputs > 1 else 0.0)
-            for inputs, outputs in pairwise(self._sizes)
+            (rng.random(outputs * (pixels * inputs + 1)) * 2 - 1) * ((pixels * inputs) ** -0.5 if outputs > 1 else 0.0)
+            for pixels, inputs, outputs in self._shapes
         ]
         self.weights = kernels.levels(np.concatenate(first).astype(np.float32))
         self._next: tuple[Levels, Levels, Levels, int] | None = None
 
     @staticmethod
-    def schema(n_inputs: int) -> dict[str, Field]:
+    def schema(n_inputs: int, form: Form) -> dict[str, Field]:
         """Return the fields (shape, type and range) of the saved state, by name."""
-        n_weights = sum(outputs * (inputs + 1) for inputs, outputs in pairwise((n_inputs, *HIDDEN, 1)))
+        n_weights = sum(prod(shape) + shape[-1] for shape in _shapes(n_inputs, form))
         weights = Field((n_weights,), "float32", -_LARGEST, _LARGEST)
         return {"weights": weights, "mean": weights, "square": weights._replace(low=0.0), "steps": counter()}
 
     def layers(self, weights: Levels) -> Layers:
-        """Split a vector of weights into the matrix (inputs, outputs) and the biases (outputs,) of each layer."""
+        """Split a vector into weights (side * side, inputs, outputs) and biases (outputs,) of each layer."""
         layers, first = [], 0
-        for inputs, outputs in pairwise(self._sizes):
-            last = first + outputs * inputs
-            layers.append((weights[first:last].reshape(inputs, outputs), weights[last : last + outputs]))
+        for shape in self._shapes:
+            last, outputs = first + prod(shape), shape[-1]
+            layers.append((weights[first:last].reshape(shape), weights[last : last + outputs]))
             first = last + outputs
         return tuple(layers)
 
     def train(self, inputs: Levels, aims: Levels) -> None:
-        """Take one training step per batch of inputs (n_batches, n_rows, n_inputs) and aims (n_batches, n_rows, 2).
+        """Take one training step per batch of crops: inputs (n_batches, n_crops, seen, seen, n_inputs) and aims.
 
-        An aim is a pair (target, unit). The loss is the mean of (target - unit * output) ** 2. Predictions use the new
-        weights only after `adopt` is called, so that training can run at the same time as a prediction.
+        An aim (n_batches, n_crops, crop, crop, 2) is a pair (target, unit). The loss is the mean of
+        (target - unit * output) ** 2. Predictions use the new weights only after `adopt` is called, so that training
+        can run at the same time as a prediction.
         """
         steps = self._kernels.levels(float(self.steps))
         trained = self._trained(self.weights, self.mean, self.square, steps, inputs, aims)
@@ -99,25 +137,55 @@ class Perceptron(DeclaredState):
             # Bias correction: both means started at zero.
             whole, whole_square = (1 - decay**steps for decay in (_DECAY, _SQUARE_DECAY))
             step = mean / whole / ((square / whole_square) ** 0.5 + _EPSILON)
-            weights = (weights - cast(Levels, _RATE * step)).clip(-_LARGEST, _LARGEST)
+            weights = (weights - cast(Levels, self.form.rate * step)).clip(-_LARGEST, _LARGEST)
         return weights, mean, square
 
     def gradient(self, weights: Levels, inputs: Levels, aims: Levels) -> Levels:
-        """Return the gradient (n_weights,) of the loss of a batch (n_rows, n_inputs), by back-propagation."""
-        layers = self.layers(weights)
-        seen = [inputs]
+        """Return the gradient (n_weights,) of the loss of a batch of crops, by back-propagation."""
+        layers = [(filters.reshape(-1, len(biases)), biases) for filters, biases in self.layers(weights)]
+        values, seen = [inputs], []
         for k, (matrix, biases) in enumerate(layers, 1):
-            values = seen[-1] @ matrix + biases
-            seen.append(values if k == len(layers) else values.clip(0.0, None))
-        target, unit = aims[:, :1], aims[:, 1:]
-        slope = 2.0 / len(inputs) * unit * (unit * seen.pop() - target)
+            seen.append(_around(values[-1], self.form.sides[k - 1]))
+            found = seen[-1].reshape(-1, len(matrix)) @ matrix + biases
+            values.append((found if k == len(layers) else found.clip(0.0, None)).reshape(*seen[-1].shape[:3], -1))
+        target, unit = aims[..., :1], aims[..., 1:]
+        slope = 2.0 / prod(target.shape) * unit * (unit * values[-1] - target)
         parts: list[Levels] = []
-        for k, ((matrix, _), values) in enumerate(zip(layers[::-1], seen[::-1], strict=True), 1):
-            parts = [(values.mT @ slope).reshape(-1), slope.sum(axis=0), *parts]
-            if k < len(layers):
-                slope = (slope @ matrix.mT) * (values > 0)
+        for k in reversed(range(len(layers))):
+            matrix, flat = layers[k][0], slope.reshape(-1, slope.shape[-1])
+            parts = [(seen[k].reshape(-1, len(matrix)).mT @ flat).reshape(-1), flat.sum(axis=0), *parts]
+            if k:
+                slope = _spread((flat @ matrix.mT).reshape(seen[k].shape), self.form.sides[k]) * (values[k] > 0)
         gradient: Levels = array_namespace(inputs).concat(parts)
         return gradient
+
+
+def _shapes(n_inputs: int, form: Form) -> list[tuple[int, int, int]]:
+    """Return the shape (side * side, inputs, outputs) of each layer's weights."""
+    units = pairwise((n_inputs, *form.hidden, 1))
+    return [(side * side, *pair) for side, pair in zip(form.sides, units, strict=True)]
+
+
+def _around(values: Levels, side: int) -> Levels:
+    """Return the values (.., side * side * n) around each inner pixel of crops (n_crops, height, width, n)."""
+    if side == 1:
+        return values
+    height, width = (length - side + 1 for length in values.shape[1:3])
+    shifts = [values[:, i : i + height, j : j + width] for i in range(side) for j in range(side)]
+    return array_namespace(values).concat(shifts, axis=-1)
+
+
+def _spread(slopes: Levels, side: int) -> Levels:
+    """Return the gradient of the input of `_around`, given the gradient (.., side * side * n) of its output."""
+    if side == 1:
+        return slopes
+    n_crops, height, width, n = *slopes.shape[:3], slopes.shape[3] // side**2
+    shape = (n_crops, height + side - 1, width + side - 1, n)
+    total: Levels = cast(Any, array_namespace(slopes)).zeros(shape, dtype=slopes.dtype, device=slopes.device)
+    for k in range(side * side):
+        i, j = divmod(k, side)
+        total[:, i : i + height, j : j + width] += slopes[..., k * n : (k + 1) * n]
+    return total
 
 
 class _Pending(NamedTuple):
@@ -134,54 +202,54 @@ class Correction(DeclaredState):
     """Predicts the error of the predicted frame at each pixel, by a network that sees the candidates around the pixel.
 
     The blend of candidates is linear, with weights by cell. The network is nonlinear and can decide for each pixel
-    whether a moving object covers the background. It has the same weights all over the frame. It is trained on pixels
-    of the last frames. Pixels with large errors are sampled more often and weighted less in turn. A gain, learned from
-    earlier corrections, scales the output of the network.
+    whether a moving object covers the background. It has the same weights all over the frame. It is trained on crops
+    of the last frames, which are single pixels unless the network is convolutional. Crops with large errors are sampled
+    more often and weighted less in turn. A gain, learned from earlier corrections, scales the output of the network.
 
     The network sees the first `n_changes` candidates. `compared` are the indices of two complete predictions. Their
     difference is another input.
     """
 
-    rows: Levels  # inputs of the remembered pixels (_FRAMES, _PIXELS, n_inputs)
-    aims: Levels  # their targets and units (_FRAMES, _PIXELS, 2)
+    rows: Levels  # inputs of the remembered crops (frames, crops * seen * seen, n_inputs)
+    aims: Levels  # their targets and units (frames, crops * crop * crop, 2)
     residual: Levels  # error (height, width) of the last prediction, before its correction
-    count: int  # number of frames that pixels were sampled from
+    count: int  # number of frames that crops were sampled from
 
-    def __init__(self, grid: Grid, n_changes: int, compared: tuple[int, int]) -> None:
-        n_inputs = n_changes + _N_OTHERS
-        self.network, self.gain = Perceptron(n_inputs, grid.kernels), CellGain(grid)
+    def __init__(self, grid: Grid, n_changes: int, compared: tuple[int, int], form: Form) -> None:
+        self.network, self.gain = Network(n_changes + _N_OTHERS, grid.kernels, form), CellGain(grid)
         parts = {"network.": self.network, "gain.": self.gain}
-        super().__init__(grid.kernels, self.schema(grid, n_changes), parts)
-        self._grid, self._n_changes, self._compared = grid, n_changes, compared
+        super().__init__(grid.kernels, self.schema(grid, n_changes, form), parts)
+        self._grid, self._n_changes, self._compared, self._form = grid, n_changes, compared, form
         capture = grid.kernels.capture
         self._described, self._applied = capture(self._describe), capture(self._apply)
         self._sampled = capture(self._sample)
-        # All remembered pixels in random order.
-        order = np.random.default_rng(0).permutation(_FRAMES * _PIXELS)
+        # All remembered crops in random order. Their number is a multiple of those that are drawn for each frame.
+        order = np.random.default_rng(0).permutation(form.frames * form.crops)
         self._order = array_namespace(self.rows).asarray(order, device=self.rows.device)
         self._pending: _Pending | None = None
 
     @staticmethod
-    def schema(grid: Grid, n_changes: int) -> dict[str, Field]:
+    def schema(grid: Grid, n_changes: int, form: Form) -> dict[str, Field]:
         """Return the fields (shape, type and range) of the saved state, by name."""
         n_inputs = n_changes + _N_OTHERS
+        rows = Field((form.frames, form.crops * form.seen**2, n_inputs), "float32", -_BEYOND, _BEYOND)
         return {
-            "rows": Field((_FRAMES, _PIXELS, n_inputs), "float32", -_BEYOND, _BEYOND),
-            "aims": Field((_FRAMES, _PIXELS, 2), "float32", -_BEYOND, _BEYOND),
+            "rows": rows,
+            "aims": rows._replace(shape=(form.frames, form.crops * form.crop**2, 2)),
             "residual": FRAME_FIELD._replace(shape=grid.shape),
             "count": counter(),
-            **under("network.", Perceptron.schema(n_inputs)),
+            **under("network.", Network.schema(n_inputs, form)),
             **under("gain.", CellGain.schema(grid)),
         }
 
     def undo(self) -> Callable[[], None]:
-        """Return a function that takes back what is learned after this call, by one call of `learn` at most."""
-        slot, others = self.count % _FRAMES, super().undo()
-        pixels = 1 * self.rows[slot], 1 * self.aims[slot]
+        """Return a function that restores the present state, if `learn` is called at most once in the meantime."""
+        slot, others = self.count % self._form.frames, super().undo()
+        crops = 1 * self.rows[slot], 1 * self.aims[slot]
 
         def restore() -> None:
             others()
-            self.rows[slot], self.aims[slot] = pixels
+            self.rows[slot], self.aims[slot] = crops
 
         return restore
 
@@ -228,25 +296,29 @@ class Correction(DeclaredState):
         self.gain.learn(weight * change, weight * self.residual)
         if failed:
             self.gain.clear()
-        slot = self.count % _FRAMES
+        slot = self.count % self._form.frames
         figures = self._kernels.levels([self.count * _GOLDEN % 1.0, weight])
         self.rows[slot], self.aims[slot] = self._sampled(changes, inputs, unit, self.residual, figures)
         self.count += 1
 
     def train(self) -> None:
-        """Train the network on remembered pixels. The next call of `learn` puts the new weights to use."""
+        """Train the network on remembered crops. The next call of `learn` puts the new weights to use."""
         if not self.count:
             return
-        n_known, n_drawn = min(self.count, _FRAMES) * _PIXELS, _BATCHES * _ROWS
+        form = self._form
+        n_known, n_drawn = min(self.count, form.frames) * form.crops, form.steps * form.batch
         first = self.count * n_drawn % len(self._order)
         chosen = self._order[first : first + n_drawn] % n_known
-        rows, aims = (known.reshape(-1, known.shape[-1])[chosen] for known in (self.rows, self.aims))
-        self.network.train(rows.reshape(_BATCHES, _ROWS, -1), aims.reshape(_BATCHES, _ROWS, 2))
+        batches = (
+            known.reshape(-1, side, side, known.shape[-1])[chosen].reshape(form.steps, form.batch, side, side, -1)
+            for known, side in ((self.rows, form.seen), (self.aims, form.crop))
+        )
+        self.network.train(next(batches), next(batches))
 
     def _describe(self, current: Levels, moving: Levels, residual: Levels, limits: Levels) -> tuple[Levels, Levels]:
         """Return the inputs besides candidates (_N_OTHERS, height, width), and the unit of changes as a scalar array.
 
-        The first three inputs are left empty, because they depend on the prediction.
+        The unit is about the root mean square of the last change. The first three inputs are filled by `_apply`.
         """
         last, level = moving[0], current.mean()
         contrast = mean_square(current - level) ** 0.5 + _NONE * (limits[1] - limits[0]) + 1e-30
@@ -276,14 +348,14 @@ class Correction(DeclaredState):
         gains: Levels,
         limits: Levels,
     ) -> tuple[Levels, Levels, Levels]:
-        """Return the inputs besides candidates, the output of the network in grey levels, and the corrected frame."""
+        """Return the completed inputs besides candidates, the network's output in levels, and the corrected frame."""
         change = uncorrected - current
         _, middle, rest = self._in_bands(change[None])
         inputs[0], inputs[1], inputs[2] = change / unit, (middle[0] + rest[0]) / unit, rest[0] / unit
         (first, biases), *others = self.network.layers(weights)
         # There are many candidates, so their weights are divided by the unit instead of the candidates themselves.
-        first = array_namespace(weights).concat([first[: len(changes)] / unit, first[len(changes) :]])
-        output = self._kernels.perceptron((changes, inputs), ((first, biases), *others))
+        first = array_namespace(weights).concat([first[:, : len(changes)] / unit, first[:, len(changes) :]], axis=1)
+        output = self._kernels.network((changes, inputs), ((first, biases), *others))
         output = unit * output.clip(-_BEYOND, _BEYOND)
         frame = uncorrected + self._grid.weighted(output[None], gains)
         return inputs, output, frame.clip(limits[0], limits[1])
@@ -297,20 +369,37 @@ class Correction(DeclaredState):
     def _sample(
         self, changes: Levels, inputs: Levels, unit: Levels, residual: Levels, figures: Levels
     ) -> tuple[Levels, Levels]:
-        """Return the inputs (_PIXELS, n_inputs) and aims (_PIXELS, 2) of sampled pixels.
+        """Return the inputs (crops * seen * seen, n_inputs) and aims (crops * crop * crop, 2) of sampled crops.
 
-        The sample is systematic, and denser where the error is large.
+        The sample is systematic, and denser where the error is large. `figures` are its offset from 0 to 1, and the
+        weight of the frame. Crops lie inside the frame if it is large enough. The network sees pixels around a crop.
+        Those outside the frame take the values of the nearest edge.
         """
         xp, shift, weight = array_namespace(inputs), figures[0], figures[1]
-        errors = abs(residual).reshape(-1)
+        (height, width), form = residual.shape, self._form
+        # The error of a crop is estimated by the smoothed error at its centre.
+        errors = abs(residual) if form.crop == 1 else self._in_bands(abs(residual)[None])[-1, 0]
+        errors = errors.reshape(-1)
         usual = errors.mean() + 1e-30
         density = _EVERYWHERE + (1 - _EVERYWHERE) * errors / usual
         cumulative = xp.cumulative_sum(density)
-        marks = (xp.arange(_PIXELS, device=inputs.device) + shift) * (cumulative[-1] / _PIXELS)
+        marks = (xp.arange(form.crops, device=inputs.device) + shift) * (cumulative[-1] / form.crops)
         chosen = xp.searchsorted(cumulative, marks).clip(0, len(errors) - 1)
-        # Importance weights: pixels that are drawn more often weigh less.
-        share = weight * density[chosen] ** -0.5
-        aims = xp.stack([share * residual.reshape(-1)[chosen], share * unit]).mT
-        seen = (part.reshape(len(part), -1)[:, chosen] for part in (changes, inputs))
+        # Importance weights: crops that are drawn more often weigh less.
+        share = (weight * density[chosen] ** -0.5)[:, None]
+        top = (chosen // width - form.crop // 2).clip(0, max(height - form.crop, 0))[:, None]
+        left = (chosen % width - form.crop // 2).clip(0, max(width - form.crop, 0))[:, None]
+
+        def places(side: int) -> Ints:
+            """Return the flat indices (crops, side * side) of the pixels of squares around the centres of crops."""
+            steps = xp.arange(side, device=inputs.device) - (side - form.crop) // 2
+            down, right = (top + steps).clip(0, height - 1), (left + steps).clip(0, width - 1)
+            flat: Ints = (down[:, :, None] * width + right[:, None]).reshape(len(chosen), -1)
+            return flat
+
+        targets = share * residual.reshape(-1)[places(form.crop)]
+        aims = xp.stack([targets, xp.broadcast_to(share * unit, targets.shape)]).reshape(2, -1).mT
+        around = places(form.seen).reshape(-1)
+        seen = (part.reshape(len(part), -1)[:, around] for part in (changes, inputs))
         rows = xp.concat([next(seen) / unit, next(seen)]).mT
         return rows.clip(-_BEYOND, _BEYOND), aims.clip(-_BEYOND, _BEYOND)

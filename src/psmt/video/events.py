@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from psmt.changes import SurpriseAlarm
 from psmt.data.contract import grey
 from psmt.evaluation import mse
-from psmt.persistence.schema import AttributeState, State
+from psmt.persistence.schema import AttributeState
 from psmt.types import Levels
 
 Kind = Literal["cut", "flash", "surprise"]
@@ -22,15 +20,11 @@ class EventDetector(AttributeState):
 
     The model decides which frames are cuts. A cut turns out to be a flash if the earlier picture returns within a few
     frames. Other surprises are events if they exceed the threshold of `SurpriseAlarm`, except in the first frames of a
-    scene. Successive alarms are one event.
-
-    Parameters
-    ----------
-    rate : float
-        Expected number of false alarms per frame.
+    scene. Successive alarms are one event. `rate` is the expected number of false alarms per frame.
     """
 
     state_arrays = ("_since_cut", "_alarmed", "_before")
+    state_parts: ClassVar = {"_alarm": ""}
 
     _FLASH = 4  # frames within which the picture returns after a flash
     _ALIKE = 0.2  # largest difference to the earlier picture, relative to its variance, at which it has returned
@@ -43,7 +37,7 @@ class EventDetector(AttributeState):
         self._before: Levels = np.zeros((0, 0), np.float32)
 
     def observe(self, last: Levels, frame: Levels, surprise: float, cut: bool) -> Kind | None:
-        """Return the kind of event that a frame, in grey or in colour, is, or None if it is not an event.
+        """Return 'cut', 'flash' or 'surprise' for the next frame, in grey or in colour, or None if it is not an event.
 
         `last` is the frame before it. 'flash' is returned for the frame in which the earlier picture returns. The flash
         began at the last frame for which 'cut' was returned.
@@ -70,12 +64,3 @@ class EventDetector(AttributeState):
     def _is_back(self, frame: Levels) -> bool:
         """Return whether a frame (height, width) shows the same picture as the frame before the last cut."""
         return float(mse(frame, self._before, axes=2)) < self._ALIKE * float(np.var(self._before))
-
-    def get_state(self) -> State:
-        """Return the state that changes from frame to frame, as arrays."""
-        return super().get_state() | self._alarm.get_state()
-
-    def set_state(self, state: Mapping[str, NDArray[Any]], /) -> None:
-        """Continue from a state that `get_state` returned."""
-        super().set_state(state)
-        self._alarm.set_state(state)

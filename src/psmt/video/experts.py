@@ -50,10 +50,7 @@ class ExpertWeights(DeclaredState):
         return np.asarray(weights / weights.sum(axis=-1, keepdims=True))
 
     def learn(self, losses: Array, index: int | EllipsisType = ...) -> None:
-        """Add the squared errors (n_experts,) of one frame, divided by the energy of its change, to the losses.
-
-        `index` selects a set of weights if there are several.
-        """
+        """Discount the losses at `index`, and add the errors (n_experts,) of one frame, relative to a usual error."""
         fading = float(np.exp(-1.0 / self._memory))
         self.losses = self.losses.copy()
         self.losses[index] = fading * self.losses[index] + np.minimum(losses, self._CAP)
@@ -103,10 +100,7 @@ class ExpertMixture:
     def predict(
         self, scene: Scene, moving: Levels, candidates: Levels, learned: LearnedWeights
     ) -> tuple[Proposals, RolloutStep]:
-        """Predict the next frame. `Candidates.see` returns the first three arguments.
-
-        Return all predictions of the change, and the predicted frame as the first step of a rollout.
-        """
+        """Return all predictions of the next change, and the predicted frame as the first step of a rollout."""
         prior = () if self._prior is None else self._grid.kernels.levels(self._prior.weights_at(scene.age))
         experts, frame = self._mixed(scene.current, scene.previous, moving, candidates, prior, learned)
         return Proposals(moving, candidates, experts), RolloutStep(frame, scene, learned.gains, learned)
@@ -120,7 +114,7 @@ class ExpertMixture:
         return after._replace(learned=step.learned)
 
     def _errors(self, moving: Levels, experts: Levels, gains: Levels, change: Levels) -> Levels:
-        """Return mean squared errors (n_moving + n_experts,), given the true change (height, width)."""
+        """Return mean squared errors (n_moving + n_experts,) of complete predictions and experts; `change` is true."""
         own = self._grid.weighted(experts[:1], gains)
         return array_namespace(change).stack([mean_square(one - change) for one in (*moving, own, *experts[1:])])
 

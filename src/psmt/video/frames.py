@@ -79,10 +79,7 @@ def luma(frames: Levels) -> Levels:
 
 
 def split(frame: Levels) -> tuple[Levels, Levels | None]:
-    """Split a colour frame (height, width, 3) into its luma (height, width) and its chroma (2, height, width).
-
-    The chroma of a grey frame (height, width) is None.
-    """
+    """Return the luma (height, width) and the chroma (2, height, width) of a frame. A grey frame's chroma is None."""
     if frame.ndim == 2:
         return frame, None
     grey = luma(frame)
@@ -104,10 +101,7 @@ def has_colour(frames: Levels) -> bool:
 
 
 def check_film(frames: ArrayLike | FrameSource, *, minimum: int) -> Levels:
-    """Check a film, given as an array or a source, and return its levels (time, height, width) or (.., width, 3).
-
-    A source is read in grey. Raise an error if a level is not finite or there are fewer than `minimum` frames.
-    """
+    """Return the checked levels (time, height, width) or (.., 3) of an array, or of a source, which is read in grey."""
     if isinstance(frames, FrameSource):
         # The array grows while it is read: a file may claim any number of frames.
         frames = np.fromiter(frames, np.dtype((np.float32, frames.shape)))
@@ -123,10 +117,7 @@ def check_grey_film(frames: ArrayLike | FrameSource, *, minimum: int) -> Levels:
 
 
 def check_each(source: FrameSource, *, minimum: int) -> Iterator[Levels]:
-    """Yield the grey levels (height, width) of each frame after checking it, without storing the film.
-
-    Raise an error if a level is not finite or there are fewer than `minimum` frames.
-    """
+    """Yield the checked grey levels (height, width) of each frame. Raise an error if there are fewer than `minimum`."""
     n = 0
     for frame in source:
         n += 1

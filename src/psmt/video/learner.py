@@ -13,18 +13,18 @@ from numpy.typing import NDArray
 from psmt.changes import CutDetector
 from psmt.engines.frame_kernels import FrameKernels
 from psmt.numerics.arrays import array_namespace
-from psmt.persistence.schema import Field, Layout, State, Stateful, check_layouts, counter, flag, under
+from psmt.persistence.schema import Field, Layout, State, Stateful, check_layouts, counter, flag, joined, restore, under
 from psmt.types import Levels
 from psmt.utils.threads import one_blas_thread
 from psmt.video.candidates import MEANS, Candidates, Planes, Scene, mean_square
 from psmt.video.cells import LARGEST_WEIGHT, CellBlend, CellGain, Grid
 from psmt.video.chroma import ChromaFollower
-from psmt.video.correction import Correction
+from psmt.video.correction import Correction, Form, stored_form, usual_form
 from psmt.video.experts import ExpertMixture, ExpertWeights, LearnedWeights, Proposals, RolloutStep
 from psmt.video.frames import join_colour, split
 from psmt.video.prior import Prior
 from psmt.video.rollouts import SELDOM, RolloutRecord
-from psmt.video.state import FRAME_FIELD, joined, restore, undo
+from psmt.video.state import FRAME_FIELD, undo
 
 _KEPT = 0.1  # factor by which a cut discounts the moments of candidates
 _FLOOR = 1e-6  # smallest energy that changes are divided by, relative to the variance over the picture
@@ -50,14 +50,15 @@ class FrameLearner:
     """Predicts frames and learns from the true ones, beginning with a first frame. It checks no input.
 
     Frames are (height, width), or in colour (height, width, 3). The luma of colour frames is what is learned from.
-    The prior, if given, must have the candidates of the rule. The kernels of the grid determine the device.
+    The prior, if given, must have the candidates of the rule. The kernels of the grid determine the device, and the
+    form of the correction network if none is given.
     """
 
     candidate_errors: dict[str, float]  # mean squared error of each moving candidate; empty after a cut
     _scene: Scene
     _proposals: Proposals | None  # None where nothing is learned, and after the first frame of a scene
 
-    def __init__(self, rule: Rule, prior: Prior | None, grid: Grid, frame: Levels) -> None:
+    def __init__(self, rule: Rule, prior: Prior | None, grid: Grid, frame: Levels, form: Form | None = None) -> None:
         self.grid, self._share, self.prior = grid, rule.share, prior
         frame, chroma = split(frame)
         self._low, self._high = float(frame.min()), float(frame.max())
@@ -69,7 +70,8 @@ class FrameLearner:
         self.correction: Correction | None = None
         if self._candidates.rich:
             compared = (1, self._candidates.moving_names.index("flow"))
-            self.correction = Correction(grid, self._candidates.n_network_inputs, compared)
+            n_changes = self._candidates.n_network_inputs
+            self.correction = Correction(grid, n_changes, compared, form or usual_form(grid.kernels))
         self.record = RolloutRecord(grid, len(MEANS))
         self.cut_detector = CutDetector()
         self._since_rollout = 0
@@ -198,7 +200,8 @@ class FrameLearner:
     def _learn(self, frame: Levels, energy: float, copy_error: float, contrast: float, left: float) -> None:
         """Learn from the true frame (height, width), before the scene is updated.
 
-        Changes are divided by the root of the usual `energy`. `left` is the error that motion does not explain.
+        Changes are divided by the root of `energy`. `copy_error` is the mean squared change. `contrast` is the variance
+        over the picture. `left` is the error of motion compensation, or infinite if it was not computed.
         """
         proposals = self._proposals
         self.record.learn(frame)
@@ -254,9 +257,9 @@ class FrameLearner:
     def _trust(self) -> float:
         """Return the factor by which the predicted change of a scene that has just begun is multiplied.
 
-        After one change, it is smaller if motion does not explain the change, which is then noise of a still picture,
-        or if the change is faint, because encoders change slow films in jerks. After two changes, it is 0 if the first
-        was almost nothing: the film stutters, or shows every frame twice.
+        After one change, it is below 1 in two cases: motion does not explain the change, so that it may be noise; or
+        the change is faint, because encoders turn slow motion into jerks. After two changes, it is 0 if the first was
+        far smaller than the second, because the film then stutters, or shows every frame twice.
         """
         scene, kernels = self._scene, self.grid.kernels
         if not self._candidates.rich or scene.age not in (1, 2):
@@ -308,6 +311,7 @@ class FrameLearner:
         height, width = layouts["current"].shape
         grid, candidates = Grid((height, width)), Candidates((1, 1), rule.planes)
         n, has_prior = len(candidates.names), bool(rule.planes) and any(name.startswith("prior.") for name in layouts)
+        correction = Correction.schema(grid, candidates.n_network_inputs, stored_form(layouts))
         return {
             "levels": Field((2,)),
             "looks_ahead": flag(),
@@ -319,7 +323,7 @@ class FrameLearner:
             **under("advice.", ExpertWeights.schema(_experts_shape(rule, has_prior))),
             **under("horizons.", RolloutRecord.schema(grid, len(MEANS))),
             **under("surprise.", CutDetector.schema()),
-            **(under("correction.", Correction.schema(grid, candidates.n_network_inputs)) if rule.planes else {}),
+            **(under("correction.", correction) if rule.planes else {}),
             **(under("chroma.", ChromaFollower.schema(grid)) if "chroma.current" in layouts else {}),
         }
 
@@ -356,7 +360,7 @@ class FrameLearner:
         first = state["current"]
         if "chroma.current" in state:
             first = join_colour(first, state["chroma.current"])
-        learner = cls(rule, prior, Grid((height, width), kernels), first)
+        learner = cls(rule, prior, Grid((height, width), kernels), first, stored_form(state))
         restore(learner._parts, state)
         learner._low, learner._high = low, high
         learner._since_rollout = int(state["since_rollout"])
@@ -392,7 +396,7 @@ def _compare(frame: Levels, last: Levels, previous: Levels, predicted: Levels) -
     """Return seven figures of a frame and its prediction.
 
     They are the variances of the last frame and of this one; the mean squared errors of copying and of the prediction;
-    the energy of the last change; and the lowest and highest level.
+    the energy of the change before (from `previous` to `last`); and the lowest and highest level of this frame.
     """
     contrasts = (mean_square(shown - shown.mean()) for shown in (last, frame))
     energies = (mean_square(one - other) for one, other in ((frame, last), (frame, predicted), (last, previous)))

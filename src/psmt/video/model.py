@@ -17,7 +17,7 @@ from psmt.model.online_estimator import Forecaster, by_one_thread
 from psmt.persistence.model_file import Header, check_prediction, load_model
 from psmt.persistence.schema import Field, Layout, State, check_state
 from psmt.types import Array, Levels, Progress, silent
-from psmt.utils.constraints import Constraint, check_horizon, check_parameters, choice, mapping, truth
+from psmt.utils.constraints import Constraint, by_name, check_horizon, check_parameters, choice, mapping, truth
 from psmt.utils.threads import one_blas_thread
 from psmt.video.candidates import PLANES, Candidates
 from psmt.video.cells import Grid
@@ -29,6 +29,7 @@ FRAME_EXTRAPOLATIONS = {"phase": Rule(PLANES), "gain": Rule(), "linear": Rule(sh
 """Extrapolations of `FramePredictor`, by name."""
 
 
+@by_name
 class FramePredictor(Forecaster):
     """Predict whole frames: the last frame plus a learned blend of candidate changes.
 
@@ -52,7 +53,8 @@ class FramePredictor(Forecaster):
     - experts: the blend, the blend with the prior's weights, optical flow and copying are averaged with exponential
       weights, so that the model is never much worse than the best of them;
     - a correction of each pixel: a small network, trained by Adam on pixels of the last frames, predicts the remaining
-      error. A second gain scales its output.
+      error. A second gain scales its output. On a GPU the network is convolutional and is trained on small crops. A
+      saved model keeps the form of its network on every device.
 
     Calm frames weigh as much as lively ones. A predicted change with far more energy than the last change is scaled
     down, because motion may stop at once. Every 20 to 80 frames, a rollout is compared with the film. Its errors

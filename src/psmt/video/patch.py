@@ -15,10 +15,10 @@ from psmt.video.model import FramePredictor
 
 
 class PatchInFrame(BaseEstimator):
-    """Receives the surroundings of a patch, and predicts the patch, standardised as all patches are.
+    """Receives a patch with its surroundings, and predicts the patch, standardised as all patches are.
 
-    A `FramePredictor` predicts the surroundings. The patch is cut out of its prediction, and scaled to zero mean and
-    unit variance by `psmt.data.patches.standardise`, as the true patch is.
+    A `FramePredictor` predicts both. The patch is cut out of its prediction, and scaled to zero mean and unit variance
+    by `psmt.data.patches.standardise`, as the true patch is.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ class PatchInFrame(BaseEstimator):
         self.patch_size = patch_size
 
     def fit(self, frames: ArrayLike, y: object = None) -> Self:
-        """Learn from the past surroundings (time, height, width), at least two."""
+        """Learn from at least two past frames (time, height, width). They show the patch and its surroundings."""
         height, width = np.shape(frames)[1:]
         row, column = self.corner
         if not (0 <= row <= height - self.patch_size and 0 <= column <= width - self.patch_size):
@@ -53,7 +53,7 @@ class PatchInFrame(BaseEstimator):
         return self
 
     def update(self, frame: ArrayLike) -> Self:
-        """Receive the next surroundings (height, width)."""
+        """Receive the next frame (height, width) of the patch and its surroundings."""
         check_is_fitted(self)
         self.predictor_.update(frame)
         return self

@@ -20,7 +20,7 @@ import numpy as np
 from psmt import __version__
 from psmt.engines.frame_kernels import common_weights
 from psmt.errors import ModelFileError
-from psmt.persistence.model_file import Header, SavedModel, load_model
+from psmt.persistence.model_file import Header, SavedModel
 from psmt.persistence.schema import MOMENT, Field, Layout, State, check_state
 from psmt.types import Levels
 from psmt.utils.constraints import each, mapping, text
@@ -58,10 +58,7 @@ class Prior(SavedModel):
         return {"gram": match._replace(shape=(*match.shape, n_candidates), check=MOMENT), "match": match}
 
     def at(self, age: int) -> tuple[Levels, Levels]:
-        """Return the moments `gram` and `match` for scenes of this age.
-
-        Their shapes are (n_candidates, n_candidates) and (n_candidates,). The age is the number of changes seen.
-        """
+        """Return `gram` (n_candidates, n_candidates) and `match` (n_candidates,) for scenes after `age` changes."""
         stage = _stage(age)
         return self.gram[stage], self.match[stage]
 
@@ -78,10 +75,7 @@ class Prior(SavedModel):
     def for_candidates(self, names: tuple[str, ...]) -> Prior:
         """Return this prior in the order of `names`. Candidates that it does not contain get zero moments.
 
-        Raises
-        ------
-        ModelFileError
-            If the prior contains a candidate that is not in `names`, a candidate twice, or no candidate at all.
+        `ModelFileError` is raised if it contains a candidate that is not in `names`, a candidate twice, or none at all.
         """
         if self.names == names:
             return self
@@ -106,11 +100,6 @@ class Prior(SavedModel):
         """Return the moments to write to a file. Of the symmetric `gram`, only the upper triangle is written."""
         rows, columns = np.triu_indices(len(self.names))
         return {"gram": self.gram[:, rows, columns], "match": self.match}
-
-    @classmethod
-    def load(cls, path: str | PathLike[str]) -> Self:
-        """Return the prior that `save` or `psmt learn` wrote."""
-        return load_model(path, cls)
 
     @classmethod
     def stored_schema(cls, header: Header, _layouts: Mapping[str, Layout]) -> dict[str, Field]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -100,10 +100,7 @@ class RolloutRecord(DeclaredState):
         return min(EVERY << often, SELDOM)
 
     def begin(self, first: Levels, current: Levels, means: Levels) -> None:
-        """Start to score a rollout.
-
-        It is given by its `first` predicted frame, the `current` frame it starts from, and the running `means`.
-        """
+        """Start to score a rollout, given its `first` frame, the `current` frame before it, and the running `means`."""
         self.pending = array_namespace(current).stack([*[first] * LEADS, current, *means])
         self.since, self.unit, self._added = 0, self.usual, 1
 
@@ -140,7 +137,11 @@ class RolloutRecord(DeclaredState):
         self.since += 1
 
     def mixed(self, rollout: list[Levels], current: Levels, means: Levels) -> list[Levels]:
-        """Replace each frame of a rollout by the average of the experts. The first frame is returned unchanged."""
+        """Return a rollout whose frames are replaced by the average of the experts (see the class).
+
+        The first frame, and frames at leads at which no rollout has been scored yet, stay as they are.
+        `current` is the frame that the rollout starts from, and `means` are the running means at this frame.
+        """
         leads = (min(k, LEADS - 1) for k in range(len(rollout)))
         return [
             self._averaged(lead, self._experts(lead, rolled, current, means)) if self._has_record(lead) else rolled
@@ -152,17 +153,11 @@ class RolloutRecord(DeclaredState):
         return [self._weights(lead) for lead in range(LEADS) if self._has_record(lead)]
 
     def _has_record(self, lead: int) -> bool:
-        """Return whether rollouts have been scored at this lead. It is False for lead 0, the next frame.
-
-        `ExpertMixture` predicts the next frame.
-        """
+        """Return whether rollouts have been scored at this lead. Lead 0, the next frame, has no record."""
         return bool(lead and self.errors[lead, 1])
 
     def _experts(self, lead: int, rolled: Levels, current: Levels, means: Levels) -> Levels:
-        """Return the frames of the experts (n_experts, height, width).
-
-        The experts are the rollout, two versions with less detail, the weighted sum, and copying.
-        """
+        """Return frames (n, height, width): rollout, two versions with less detail, weighted sum, current frame."""
         xp = array_namespace(means)
         fine = room(current, len(BANDS) + 1)
         self.grid.kernels.bands(rolled[None], BANDS, fine[:, None])
@@ -174,13 +169,11 @@ class RolloutRecord(DeclaredState):
     @staticmethod
     def _changes(rolled: Levels, current: Levels, means: Levels) -> Levels:
         """Return the changes (1 + n_means, height, width) from the current frame to the rollout and to the means."""
-        changes: Levels = array_namespace(means).concat([rolled[None], means]) - current
-        return changes
+        return cast(Levels, array_namespace(means).concat([rolled[None], means]) - current)
 
     def _averaged(self, lead: int, experts: Levels) -> Levels:
         weights = self.grid.kernels.levels(self.experts.weights()[lead])
-        averaged: Levels = (weights @ experts.reshape(len(experts), -1)).reshape(experts.shape[1:])
-        return averaged
+        return cast(Levels, (weights @ experts.reshape(len(experts), -1)).reshape(experts.shape[1:]))
 
     def _weights(self, lead: int) -> Levels:
         # A fraction of a rollout without any change is added, so that weights from few rollouts are near to copying.
@@ -200,7 +193,7 @@ class RolloutRecord(DeclaredState):
 
 
 def _is_counted(record: Array) -> bool:
-    """Return whether the last entries, which are counts, are 0 or at least 1, as after any number of added frames."""
+    """Return whether the last entries are valid counts: 0, or at least 1, because the latest item always counts 1."""
     return bool(((record[..., -1] == 0) | (record[..., -1] >= 1)).all())
 
 

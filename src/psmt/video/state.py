@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psmt.engines.frame_kernels import FrameKernels
-from psmt.persistence.model_file import part
-from psmt.persistence.schema import Field, Schema, State, Stateful
+from psmt.persistence.schema import Field, Schema, State, Stateful, joined, restore
 from psmt.utils.validation import LARGEST_LEVEL
 
 FRAME_FIELD = Field(("height", "width"), "float32", low=-LARGEST_LEVEL, high=LARGEST_LEVEL)
@@ -49,10 +48,7 @@ class DeclaredState:
 
 
 def undo(known: object, parts: Iterable[object]) -> Callable[[], None]:
-    """Return a function that restores the present attributes of an object and of its parts.
-
-    Learning must replace arrays. Those that it modifies in place are not restored.
-    """
+    """Return a function that restores the attributes of `known` and its parts, but not arrays modified in place."""
     attributes = dict(vars(known))
     others = [one.undo() if isinstance(one, DeclaredState) else undo(one, ()) for one in parts]
 
@@ -62,17 +58,6 @@ def undo(known: object, parts: Iterable[object]) -> Callable[[], None]:
             other()
 
     return restore
-
-
-def joined(parts: Mapping[str, Stateful]) -> State:
-    """Return the states of all parts in one mapping. Each name begins with the prefix of the part it belongs to."""
-    return {prefix + name: value for prefix, one in parts.items() for name, value in one.get_state().items()}
-
-
-def restore(parts: Mapping[str, Stateful], state: Mapping[str, NDArray[Any]]) -> None:
-    """Set the state of each part from its arrays in a state that `joined` returned."""
-    for prefix, one in parts.items():
-        one.set_state(part(state, prefix))
 
 
 def to_array(kernels: FrameKernels, field: Field, value: Any) -> NDArray[Any]:

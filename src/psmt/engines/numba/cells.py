@@ -69,7 +69,10 @@ def weighted(candidates: Levels, weights: Levels, cell: int) -> Levels:
 
 @njit(cache=True, nogil=True)
 def _gather(candidates: Levels, change: Levels, first: int, tall: int, wide: int, seen: Levels) -> None:
-    """Fill `seen` (rows, columns, n + 1, pixels) with candidates and change by cell; zero beyond the frame."""
+    """Fill `seen` (rows, columns, n + 1, pixels) with the pixels of the n candidates and of the change in each cell.
+
+    Cells have `tall` x `wide` pixels, and `first` is the first row of cells. Pixels beyond the frame are zero.
+    """
     n, height, width = candidates.shape
     rows, columns, _, _ = seen.shape
     for r in range(rows):
@@ -88,7 +91,7 @@ def _gather(candidates: Levels, change: Levels, first: int, tall: int, wide: int
 
 @njit(cache=True, nogil=True, fastmath=True)
 def _fade_in(known: CellSums, kept: np.float32, weight: np.float32, found: Levels, out: CellSums) -> None:
-    """Scale moments and add the new ones `found` (rows, columns, n, n + 1); its last column is for the match."""
+    """Write ``kept * known + weight * found`` to `out`. The match is the last column of `found` (.., n, n + 1)."""
     (gram, match), (new_gram, new_match) = known, out
     rows, columns, n = match.shape
     for r in range(rows):
@@ -123,7 +126,10 @@ def _binomial(before: Levels, here: Levels, after: Levels, into: Levels) -> None
 def _solve_cells(
     gram: Levels, match: Levels, common: Levels, pull: Levels, ridge: np.float32, first: int, weights: Levels
 ) -> None:
-    """Fill the weights (rows, columns, n) of rows of cells from moments (rows, columns, n n) and (rows, columns, n)."""
+    """Fill the weights (rows, columns, n) of rows of cells, from row `first` on; see `FrameKernels.cell_weights`.
+
+    The moments of all cells are `gram` (.., n n) and `match` (.., n). Penalties are `pull` plus `ridge` times energies.
+    """
     rows, columns, n = weights.shape
     own, right = np.empty(n * n, np.float32), np.empty(n, np.float32)
     # The last three columns, pooled with those above and below.

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 
-from psmt.engines.contract import Bound, InverseOperator, Work, bounded_optimum
+from psmt.engines.contract import Bound, InverseOperator, Work
 from psmt.engines.numba import lasso
 from psmt.engines.numba.code_window import SparseWindow
 from psmt.engines.numba.frame_kernels import NumbaFrameKernels
@@ -76,31 +76,12 @@ class NumbaEngine:
         # One target with several penalties is solved along its path, because supports grow as penalties fall.
         last = -1
         for i in sorted(open_, key=lambda i: -penalties[i]):
-            own = Bound(bound.worth, bound.limit[i])
             on_path = len(penalty) > 1 and last >= 0 and np.array_equal(targets[i], targets[last])
             near = coef[last] if on_path else start[i]
-            coef[i] = self._bounded(columns, targets[i], penalties[i], own, tol, near)
+            own = targets[i], penalties[i], bound.worth, float(bound.limit[i])
+            coef[i] = lasso.solve_bounded(columns, *own, tol=tol, start=near)
             last = int(i)
         return coef
-
-    @staticmethod
-    def _bounded(columns: Array, target: Array, penalty: float, bound: Bound, tol: float, start: Array) -> Array:
-        support = start
-
-        def solve(multiplier: float | Array) -> Array:
-            nonlocal support  # each solution is close to the previous one, so the previous support is tried first
-            penalties = penalty + float(np.asarray(multiplier)) * bound.worth
-            support = lasso.solve_one(columns, target, penalties, tol=tol, start=support).coef
-            return support
-
-        def cost(coef: Array) -> Array:
-            error = 0.5 * float(np.sum((coef @ columns - target) ** 2))
-            return np.asarray(error + penalty * float(coef.sum()))
-
-        free = solve(0.0)
-        if float(free @ bound.worth) <= bound.limit:
-            return free
-        return bounded_optimum(free, solve, cost, bound, tol * cost(np.zeros_like(free)))
 
     def add_codes(self, codes: Array, samples: Array, kept: float, code_code: Array, code_sample: Array) -> None:
         code_code *= kept
@@ -152,7 +133,7 @@ def _improve_block(targets: Array, shared: Array, block: Ints, atoms: Array) -> 
     """Set each atom of a block to the best unit-norm atom, given all others.
 
     `targets` (n, n_features) are the block-coordinate targets, computed from the atoms before any change in this block.
-    `shared` (n, n) are the products of the block's codes, with which a changed atom changes the targets after it.
+    `shared` (n, n) is the part of ``sum a a'`` for the block. It says how a changed atom changes the later targets.
     """
     moved, index = np.empty_like(targets), np.arange(len(block))
     for i in range(len(block)):

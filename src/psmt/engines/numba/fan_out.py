@@ -81,8 +81,5 @@ def together(*works: Callable[[], Any]) -> list[Any]:
 
 @cache
 def _pool(_process: int, n_threads: int | None = None) -> ThreadPoolExecutor:
-    """Return the thread pool of a process, kept because starting threads takes longer than most work.
-
-    The process id is part of the key, because a fork does not inherit threads.
-    """
+    """Return the thread pool of a process. The key has the process id, because a fork does not inherit threads."""
     return ThreadPoolExecutor(n_threads, thread_name_prefix="psmt-kernels")

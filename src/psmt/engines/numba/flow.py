@@ -86,7 +86,7 @@ def _catmull_rom(t: np.float32) -> tuple[np.float32, np.float32, np.float32, np.
 
 @njit(cache=True, nogil=True, fastmath=True)
 def _refine(before: Levels, now: Levels, flow: Levels) -> None:
-    """Improve the flow (2, height, width) from `before` to `now` in place, by Gauss-Newton steps."""
+    """Improve in place, by Gauss-Newton steps, the flow (2, height, width) that leads from `now` back to `before`."""
     height, width = now.shape
     room = np.empty_like(now)
     slopes = np.empty((2, height, width), np.float32)
@@ -155,10 +155,7 @@ def _multiply(values: Levels, others: Levels, into: Levels) -> None:
 
 @njit(cache=True, nogil=True, fastmath=True)
 def _misfit(before: Levels, now: Levels, flow: Levels, gap: Levels) -> None:
-    """Write the difference (height, width) between `before`, read along the flow, and `now` to `gap`.
-
-    `before` is read by bilinear interpolation. Positions outside the frame take the value of the nearest edge.
-    """
+    """Fill `gap` (height, width) with `before`, moved along the flow by bilinear interpolation, minus `now`."""
     height, width = now.shape
     wide = width + 1
     around = np.empty((height + 1, wide), np.float32)
@@ -187,10 +184,7 @@ def _misfit(before: Levels, now: Levels, flow: Levels, gap: Levels) -> None:
 
 @njit(cache=True, nogil=True, fastmath=True)
 def _blur(values: Levels, room: Levels) -> None:
-    """Smooth values (height, width) in place by a box along both axes, twice; `room` is a work array of that size.
-
-    Vertical sums are running sums of whole rows. Horizontal sums are not, because those would go pixel by pixel.
-    """
+    """Smooth values (height, width) in place by a box along both axes, twice. `room` is a work array of that size."""
     height, width = values.shape
     part = np.float32(1.0 / (2 * _RADIUS + 1) ** 2)
     line, around = np.empty(width, np.float32), np.empty(width + 2 * _RADIUS, np.float32)
@@ -206,6 +200,7 @@ def _blur(values: Levels, room: Levels) -> None:
                 for k in range(2 * _RADIUS + 1):
                     total += around[x + k]
                 into[x] = total
+        # Vertical sums are running sums of whole rows. Horizontal ones are not: they would go pixel by pixel.
         line[:] = 0
         for k in range(-_RADIUS, _RADIUS + 1):
             came = room[min(max(k, 0), height - 1)]
@@ -241,12 +236,10 @@ def _halved(frame: Levels) -> Levels:
 
 @njit(cache=True, nogil=True, fastmath=True)
 def _doubled(flow: Levels, height: int, width: int) -> Levels:
-    """Return the flow (2, height, width) interpolated bilinearly from the flow of a frame of half the size.
-
-    The centre of a pixel lies a quarter of the way from the centre of the larger pixel around it to the next one.
-    """
+    """Return the flow (2, height, width), interpolated bilinearly from the flow of a frame of half the size."""
     _, tall, wide = flow.shape
     result, line = np.empty((2, height, width), np.float32), np.empty(wide, np.float32)
+    # The centre of a pixel is a quarter of the way from the centre of the larger pixel around it to the next one.
     most, least = np.float32(1.5), np.float32(0.5)
     for k in range(2):
         for y in range(height):

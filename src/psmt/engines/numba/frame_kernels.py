@@ -6,6 +6,7 @@ The kernels for cells and motion are in the modules `cells` and `flow`.
 from __future__ import annotations
 
 from functools import cache
+from math import isqrt
 
 import numpy as np
 import scipy.fft
@@ -26,11 +27,12 @@ _PIXELS = 8192  # pixels on which a thread runs a network at a time, so that int
 
 
 class NumbaFrameKernels:
-    """NumPy, pocketfft and compiled kernels, in as many threads as numba may use.
+    """Kernels for whole frames by NumPy, pocketfft and compiled code. They use as many threads as numba may use.
 
     Callers should limit BLAS to one thread (`psmt.utils.threads.one_blas_thread`).
     """
 
+    convolves = False
     together = staticmethod(together)
     flow = staticmethod(flow_kernels.flow_between)
     moved = staticmethod(flow_kernels.moved)
@@ -124,7 +126,10 @@ class NumbaFrameKernels:
 
         in_threads(shift, len(offsets), 4)
 
-    def perceptron(self, inputs: tuple[Levels, ...], layers: Layers) -> Levels:
+    def network(self, inputs: tuple[Levels, ...], layers: Layers) -> Levels:
+        if any(len(weights) > 1 for weights, _ in layers):
+            return _convolved(np.concatenate(inputs), layers)
+        layers = tuple((weights[0], biases) for weights, biases in layers)
         flat = [part.reshape(len(part), -1) for part in inputs]
         seen = [*zip(np.split(layers[0][0], np.cumsum([len(part) for part in flat])[:-1]), flat, strict=True)]
         found: Levels = np.empty((1, flat[0].shape[1]), np.float32)
@@ -141,6 +146,30 @@ class NumbaFrameKernels:
 
         in_threads(run, found.shape[1], _PIXELS)
         return found.reshape(inputs[0].shape[1:])
+
+
+def _convolved(inputs: Levels, layers: Layers) -> Levels:
+    """Return the output (height, width) of a network of convolutions: see `FrameKernels.network`."""
+    height, width = inputs.shape[1:]
+    sides = [isqrt(len(weights)) for weights, _ in layers]
+    beyond = sum(side // 2 for side in sides)
+    padded = np.pad(inputs, ((0, 0), (beyond, beyond), (beyond, beyond)), mode="edge")
+    found: Levels = np.empty((height, width), np.float32)
+
+    def run(rows: slice) -> None:
+        values = padded[:, rows.start : rows.stop + 2 * beyond]
+        for k, (side, (weights, biases)) in enumerate(zip(sides, layers, strict=True)):
+            tall, wide = (length - side + 1 for length in values.shape[1:])
+            if k:
+                values.clip(0, None, out=values)
+            around = [values[:, i : i + tall, j : j + wide] for i in range(side) for j in range(side)]
+            matrix = weights.reshape(-1, len(biases))
+            flat = matrix.T @ np.concatenate(around).reshape(len(matrix), -1) + biases[:, None]
+            values = flat.reshape(-1, tall, wide)
+        found[rows] = values[0]
+
+    in_threads(run, height, -(-_PIXELS // width))
+    return found
 
 
 def _transform(parts: Levels, spectra: Complex) -> None:
@@ -177,7 +206,7 @@ def _small_transform(size: int) -> tuple[Levels, Levels]:
 
 
 def _pieces(tiles: Tiles) -> tuple[int, int]:
-    """Return the number of tile rows, and the number of tile rows in one piece."""
+    """Return the number of tile rows, and how many of them a thread takes at a time."""
     return tiles.layout[0], -(-tiles.layout[0] // _PIECES)
 
 
@@ -189,7 +218,7 @@ def _flat(spectra: Complex) -> Levels:
 
 @njit(cache=True, nogil=True, fastmath=True)
 def _cut(padded: Levels, window: Levels, stride: int, first: int, tiles: Levels) -> None:
-    """Fill rows of tiles (rows, columns, size, size), starting at tile row `first`, from a padded frame."""
+    """Fill windowed tiles (rows, columns, size, size), less their weighted means, from tile row `first` on."""
     rows, columns, size, _ = tiles.shape
     whole = window.sum()
     for r in range(rows):
@@ -245,7 +274,7 @@ def _phase_advance(now: Levels, cross: Levels, change: Levels) -> None:
 
 
 def _split_maps(left: Levels, taps: Levels, down: Ints, right: Ints, fine: Levels, smooth: Levels, pieces: int) -> None:
-    """Split maps (n, height, width) into fine detail and a smooth rest; threads share the rows in `pieces` pieces."""
+    """Split maps `left` (n, height, width) into `fine` and `smooth`, in `pieces` pieces for threads; see `_split`."""
 
     def split(item: slice) -> None:
         which, piece = divmod(item.start, pieces)
@@ -273,7 +302,10 @@ def _gaussian_taps(deviation: float) -> Levels:
 
 @njit(cache=True, nogil=True, fastmath=True)
 def _split(levels: Levels, taps: Levels, down: Ints, right: Ints, first: int, fine: Levels, smooth: Levels) -> None:
-    """Fill `fine` with the detail and `smooth` with the smoothed levels of rows of a map, from row `first` on."""
+    """Fill `smooth` with smoothed rows of a map, from row `first` on, and `fine` with the rest.
+
+    `taps` is the filter along both axes. `down` and `right` are the row and column indices, extended by `_mirrored`.
+    """
     tall, width = smooth.shape
     column, padded = np.empty(width, np.float32), np.empty(right.size, np.float32)
     for i in range(tall):

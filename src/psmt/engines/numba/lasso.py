@@ -31,6 +31,7 @@ _CHUNK = 64  # targets that a thread solves one after the other; fixed, so that 
 _AT_ONCE = 8  # columns that may join the support in one step
 _DEPENDENT = 1e-11  # a unit column with a smaller squared distance from the span of the support counts as part of it
 _ROUNDING = 1e-14  # KKT violations below this fraction of the target's norm are rounding
+_PLANES = 200  # largest number of multipliers tried for a bound; the duality gap ends the search long before
 _FREE = 1e-300  # smaller penalties are raised to this value, so that they have a reciprocal
 _NONE: Any = np.int64(0)  # a variable that begins as the literal 0 makes numba compile twice what it is given to
 _FAST = {"reassoc", "contract", "nsz"}
@@ -60,7 +61,7 @@ def _correlate(columns: Array, target: Array, out: Array) -> None:
 
 @njit(cache=True, nogil=True, fastmath=_FAST)
 def _append(chol: Array, n: int, cross: Array) -> float:
-    """Append a unit column to the Cholesky factor of n columns, and return its squared pivot."""
+    """Append a unit column with products `cross` to the Cholesky factor of n columns, and return its squared pivot."""
     pivot = 1.0
     for i in range(n):
         total = cross[i]
@@ -134,7 +135,8 @@ def subtract_rows(rows: Array, support: Ints, values: Array, n: int, out: Array)
 def _kkt_violation(columns: Array, gram: Array, target: Array, penalty: Array, n: int, work: _Workspace) -> None:
     """Write ``D'(x - D a) - penalty``, computed from the Gram matrix if there is one, otherwise from the residual.
 
-    At the optimum, the result is zero on the support and nowhere positive. `lead` is its value at a = 0.
+    The support and its coefficients a are in `work`, and so is the result. At the optimum, the result is zero on the
+    support and nowhere positive.
     """
     support, values, _, _, lead, out, _, _, _, _, _, residual, _ = work
     if gram.shape[0] > 0 or n == 0:
@@ -161,10 +163,7 @@ def _largest(values: Array) -> float:
 
 @njit(cache=True, nogil=True)
 def _worst_violators(violation: Array, inside: Mask, least: float, found: Ints) -> int:
-    """Write the columns outside the support that violate the KKT conditions by more than `least`, worst first.
-
-    Return the number of these columns.
-    """
+    """Write the columns outside the support with the largest KKT violations above `least`, and return their number."""
     n = 0
     for first in range(0, violation.size, 16):
         last = min(first + 16, violation.size)
@@ -353,7 +352,7 @@ def _solve_in_turn(
 
 
 def gram_matrix(columns: Array) -> Array:
-    """Return the inner products (n_columns, n_columns) of all columns (n_columns, n_features)."""
+    """Return the inner products (n_columns, n_columns) of all pairs of columns, which are the rows of `columns`."""
     with one_blas_thread():
         return np.asarray(columns @ columns.T)
 
@@ -398,10 +397,10 @@ def solve_one(
     start: Array | None = None,
     gram: Array | None = None,
 ) -> LassoResult:
-    """Return the coefficients (n_columns,) and the duality gap of one problem, without forming a Gram matrix.
+    """Return the coefficients (n_columns,) and the duality gap of one problem.
 
     `start` is an earlier solution (n_columns,) whose support is tried first. The other parameters are those of
-    `solve_many`.
+    `solve_many`, except that no Gram matrix is computed if `gram` is not given.
     """
     columns, target = _as_rows(columns), _as_rows(target)
     coef, corr = np.zeros((1, len(columns))), np.empty((1, len(columns)))
@@ -410,6 +409,48 @@ def solve_one(
     gram = np.empty((0, 0)) if gram is None else gram
     (gap,) = _solve_in_turn(columns, gram, target[None], corr, _penalties(penalty, columns), tol, start, coef)
     return LassoResult(coef[0], gap)
+
+
+def solve_bounded(
+    columns: Array, target: Array, penalty: float, worth: Array, limit: float, *, tol: float, start: Array
+) -> Array:
+    """Solve one problem with the bound ``coef @ worth <= limit``, and return its coefficients (n_columns,).
+
+    The method is cutting planes. A Lagrange multiplier acts as a penalty on the weighted sum ``coef @ worth``. The sum
+    falls as the multiplier rises, in places by jumps. So the search keeps and combines two solutions: one whose sum
+    exceeds the limit (infeasible), and one whose sum does not (feasible). The dual function maps a multiplier to the
+    minimum of the penalised cost. This minimum never exceeds the cost of the bounded solution. Each solution gives a
+    line that is nowhere below the dual function. The next multiplier is where the lines of the two solutions intersect.
+    The search stops when the cost of the combination exceeds the largest known dual value by at most `tol` times the
+    cost of zero coefficients. `start` (n_columns,) is an earlier solution whose support is tried first.
+    """
+    support = start
+
+    def solve(multiplier: float) -> Array:
+        nonlocal support  # each solution is close to the previous one, so the previous support is tried first
+        support = solve_one(columns, target, penalty + multiplier * worth, tol=tol, start=support).coef
+        return support
+
+    def cost(coef: Array) -> float:
+        return 0.5 * float(np.sum((coef @ columns - target) ** 2)) + penalty * float(coef.sum())
+
+    found = infeasible = solve(0.0)
+    if float(found @ worth) <= limit:
+        return found
+    feasible, lower = np.zeros_like(found), cost(found)
+    tolerance = tol * cost(feasible)
+    for _ in range(_PLANES):
+        spent = float(feasible @ worth)
+        span = float(infeasible @ worth) - spent
+        found = feasible + (limit - spent) / span * (infeasible - feasible)
+        if cost(found) - lower <= tolerance:
+            break
+        multiplier = (cost(feasible) - cost(infeasible)) / span
+        fresh = solve(multiplier)
+        excess = float(fresh @ worth - limit)
+        lower = max(lower, cost(fresh) + multiplier * excess)
+        infeasible, feasible = (fresh, feasible) if excess > 0 else (infeasible, fresh)
+    return found
 
 
 def _as_rows(values: Array) -> Array:

@@ -124,24 +124,16 @@ def _swept_atoms(atoms: Tensor, used: Tensor, statistics: tuple[Tensor, Tensor])
     free = (used & (code_code.diagonal() > 0)).to(atoms.dtype)
     threads = -(-n_features // 32) * 32
     compiled = kernel("sweep.cu", "improve", atoms.dtype, atoms.device, threads) if threads <= 1024 else None
-    for first in range(0, n_atoms, _BLOCK):
-        block = slice(first, first + _BLOCK)
+    size = 1 if compiled is None else _BLOCK  # without a kernel, atoms are improved one by one
+    for first in range(0, n_atoms, size):
+        block = slice(first, first + size)
         own, products = atoms[block], code_code[block]
         targets = torch.addmm(code_sample[block], products, atoms, alpha=-1.0)
         if compiled is None:
-            _improve_block(own, targets, products[:, block], free[block])
+            targets += products[:, block] * own
+            best = targets / targets.norm().clamp_min(_TINY)
+            own.copy_(torch.where(free[block] > 0, best, own))
         else:
             sizes = len(own), n_features, n_atoms
             compiled(1, threads, 0, own, targets, products[:, block], free[block], *sizes)
     return (atoms,)
-
-
-def _improve_block(atoms: Tensor, targets: Tensor, shared: Tensor, free: Tensor) -> None:
-    """Do what the kernel `sweep.cu` does, on devices without kernels."""
-    targets.addcmul_(atoms, shared.diagonal()[:, None])
-    best = torch.empty_like(atoms)
-    for j in range(len(atoms)):
-        torch.div(targets[j], targets[j].norm().clamp_min(_TINY), out=best[j])
-        # Subtract the change of this atom from the targets of the others in the block.
-        targets.addr_(shared[:, j] * free[j], best[j] - atoms[j], alpha=-1.0)
-    atoms.copy_(torch.where(free[:, None] > 0, best, atoms))

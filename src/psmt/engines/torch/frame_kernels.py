@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
+from math import isqrt
 from typing import Any, cast
 
 import numpy as np
@@ -14,7 +15,7 @@ import torch
 from numpy.typing import ArrayLike
 from scipy.ndimage import gaussian_filter1d
 from torch import Tensor
-from torch.nn.functional import avg_pool2d, fold, grid_sample, interpolate, pad
+from torch.nn.functional import avg_pool2d, conv2d, fold, grid_sample, interpolate, pad
 
 from psmt.engines.frame_kernels import CellSums, Shape, Tiles, Work
 from psmt.engines.torch.cuda import Captured, kernel
@@ -39,7 +40,7 @@ class TorchFrameKernels:
     """
 
     def __init__(self, place: torch.device) -> None:
-        self._place = place
+        self._place, self.convolves = place, place.type == "cuda"
         self._window = lru_cache(8)(lambda tiles: self.levels(tiles.window))
         self._weight = lru_cache(8)(lambda tiles: self.levels(tiles.weight))
         self._mirrored = lru_cache(8)(lambda tiles: tuple(map(self._indices, tiles.mirrored)))
@@ -157,11 +158,15 @@ class TorchFrameKernels:
         )[0, :, :height, :width]
         return (candidates * fields).sum(dim=0)
 
-    def perceptron(self, inputs: tuple[Tensor, ...], layers: _Layers) -> Tensor:
-        values = torch.cat(inputs).reshape(len(layers[0][0]), -1)
-        for k, (weights, biases) in enumerate(layers):
-            values = torch.addmm(biases[:, None], weights.mT, values if k == 0 else values.relu_())
-        return values.reshape(inputs[0].shape[1:])
+    def network(self, inputs: tuple[Tensor, ...], layers: _Layers) -> Tensor:
+        sides = [isqrt(len(weights)) for weights, _ in layers]
+        values = pad(torch.cat(inputs)[None], (sum(side // 2 for side in sides),) * 4, mode="replicate")
+        # Otherwise cuDNN rounds to ten bits, and may give other results when a saved model continues.
+        with torch.backends.cudnn.flags(enabled=True, deterministic=True, allow_tf32=False):
+            for k, (side, (weights, biases)) in enumerate(zip(sides, layers, strict=True)):
+                filters = weights.reshape(side, side, *weights.shape[1:]).permute(3, 2, 0, 1)
+                values = conv2d(values if k == 0 else values.relu_(), filters, biases)
+        return values[0, 0]
 
     def _cut(self, frame: Tensor, tiles: Tiles) -> Tensor:
         """Return the windowed tiles (rows, columns, size, size) of a frame, less their weighted means."""
@@ -287,7 +292,7 @@ def _between(frames: Tensor, grid: Tensor) -> Tensor:
 
 
 def _refined(before: Tensor, now: Tensor, flow: Tensor) -> Tensor:
-    """Return the flow (2, height, width) from `before` to `now`, improved by Gauss-Newton steps."""
+    """Return the flow (2, height, width) that leads from `now` back to `before`, improved by Gauss-Newton steps."""
     ahead = pad(now[None, None], (1, 1, 1, 1), mode="replicate")[0, 0]
     slopes = 0.5 * torch.stack([ahead[2:, 1:-1] - ahead[:-2, 1:-1], ahead[1:-1, 2:] - ahead[1:-1, :-2]])
     tensor = torch.stack([slopes[0] * slopes[0], slopes[0] * slopes[1], slopes[1] * slopes[1]])
@@ -313,7 +318,7 @@ def _refined(before: Tensor, now: Tensor, flow: Tensor) -> Tensor:
 
 @lru_cache(32)
 def _grid(shape: torch.Size, dtype: torch.dtype, device: torch.device) -> tuple[Tensor, Tensor]:
-    """Return the positions (height, width, 2) of all pixels as `_between` takes them, and the size (2,) of a pixel."""
+    """Return the positions (height, width, 2) of all pixels, -1 to 1 as in `_between`, and the size (2,) of a pixel."""
     height, width = shape
     scale = torch.tensor([2 / max(width - 1, 1), 2 / max(height - 1, 1)], dtype=dtype)
     columns, rows = torch.meshgrid(torch.arange(width), torch.arange(height), indexing="xy")

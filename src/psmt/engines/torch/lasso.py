@@ -14,8 +14,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from psmt.engines.contract import Bound, LassoResult, bounded_optimum
-from psmt.engines.numba.lasso import solve_one
+from psmt.engines.contract import Bound, LassoResult
+from psmt.engines.numba.lasso import solve_bounded, solve_one
 from psmt.engines.torch.cuda import Kernel, kernel
 from psmt.types import Array
 
@@ -56,7 +56,10 @@ def pose(columns: Tensor, targets: Tensor, penalty: Tensor, gram: Tensor | None 
 
 
 def solve(problems: Problems, *, tol: float, start: Tensor | None = None, bound: Bound | None = None) -> LassoResult:
-    """Return solutions with gaps below ``tol * square / 2``; the supports of `start` (n, n_columns) are tried first."""
+    """Return the coefficients (n, n_columns) and duality gaps (n,) of the problems.
+
+    A gap is at most ``tol * ||x||^2 / 2`` for the target x. The supports of `start` (n, n_columns) are tried first.
+    """
     corr = problems.corr
     compiled = kernel("active_set.cu", "active_set", corr.dtype, corr.device, _THREADS[0][1])
     if compiled is None:
@@ -67,10 +70,7 @@ def solve(problems: Problems, *, tol: float, start: Tensor | None = None, bound:
 def solve_many(
     columns: Tensor, targets: Tensor, penalty: Tensor, *, tol: float, gram: Tensor | None = None
 ) -> LassoResult:
-    """Return the coefficients (n, n_columns) and duality gaps (n,) of any number of targets (n, n_features).
-
-    The columns (n_columns, n_features) have unit norm or are zero; the penalty is (n_columns,).
-    """
+    """Return coefficients (n, n_columns) and duality gaps (n,) of any number of targets, solved in batches."""
     gram = columns @ columns.mT if gram is None else gram
     if len(targets) <= _BATCH:
         return solve(pose(columns, targets, penalty, gram), tol=tol)
@@ -112,41 +112,18 @@ def _solve_by_kernel(
 
 
 def _solve_on_host(problems: Problems, tol: float, start: Tensor | None, bound: Bound | None) -> LassoResult:
-    """Solve the problems by the solver of the CPU, and return the results on the device of the problems.
-
-    The Lagrange multipliers of a bound are found by cutting planes. The returned duality gaps are those of the problems
-    without bounds.
-    """
-    columns, targets, penalty, gram, corr, square = map(_on_host, problems)
-    n = len(corr)
-
-    def solve_all(multiplier: Array, start: Array) -> LassoResult:
-        added = 0.0 if worth is None else multiplier[:, None] * worth
-        penalties = np.broadcast_to(penalty + added, corr.shape)
-        own = (columns, gram) if gram.ndim == 3 else ([columns] * n, [gram] * n)
-        each = zip(own[0], targets, penalties, start, own[1], strict=True)
-        found = [solve_one(d, x, p, tol=tol, start=near, gram=products) for d, x, p, near, products in each]
-        coef = np.array([one.coef for one in found]).reshape(corr.shape)
-        return LassoResult(coef, np.array([one.gap for one in found]))
-
-    worth, limit = (None, None) if bound is None else map(_on_host, bound)
-    last = np.zeros(corr.shape) if start is None else _on_host(start)
-    coef, gap = solve_all(np.zeros(n), last)
-    if worth is not None and limit is not None:
-        last = coef
-
-        def solve(multiplier: Array) -> Array:
-            nonlocal last
-            last = solve_all(multiplier, last).coef
-            return last
-
-        def cost(coef: Array) -> Array:
-            images = coef @ gram if gram.ndim == 2 else (coef[:, None] @ gram)[:, 0]
-            return np.asarray(0.5 * square + (coef * (0.5 * images - corr + penalty)).sum(1))
-
-        with np.errstate(invalid="ignore"):  # a limit may be infinite
-            coef = bounded_optimum(coef, solve, cost, Bound(worth, limit), tol * 0.5 * square)
-    return LassoResult(*(torch.from_numpy(np.asarray(part)).to(problems.corr) for part in (coef, gap)))
+    """Solve on the CPU and return tensors on the device. Even with a bound, gaps are those of unbounded problems."""
+    columns, targets, penalty, gram, corr, _ = map(_on_host, problems)
+    coef, gaps = np.zeros(corr.shape) if start is None else _on_host(start).copy(), np.zeros(len(corr))
+    penalties = np.broadcast_to(penalty, corr.shape)
+    for i, target in enumerate(targets):
+        own, products = (columns, gram) if gram.ndim == 2 else (columns[i], gram[i])
+        coef[i], gaps[i] = solve_one(own, target, penalties[i], tol=tol, start=coef[i], gram=products)
+        if bound is not None:
+            worth = _on_host(bound.worth if bound.worth.ndim == 1 else bound.worth[i])
+            shared = float(penalties[i].max(initial=0.0))  # all columns of a bounded problem have the same penalty
+            coef[i] = solve_bounded(own, target, shared, worth, float(bound.limit[i]), tol=tol, start=coef[i])
+    return LassoResult(*(torch.from_numpy(part).to(problems.corr) for part in (coef, gaps)))
 
 
 def _on_host(values: Any) -> Array:

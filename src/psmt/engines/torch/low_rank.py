@@ -155,7 +155,10 @@ def _subtract(code: Tensor, sums: tuple[Tensor, ...], oldest: Tensor | None) -> 
 def _slide_sums(
     oldest: Tensor, youngest: Tensor, sums: tuple[Tensor, ...], *, arrives: bool, leaves: bool
 ) -> tuple[Tensor, Tensor]:
-    """Slide the sums. Return the vectors of the `Slide`, and whether the sums have fallen far below their peak."""
+    """Slide the sums in place, given three codes at each end; see `slide_vectors`.
+
+    Return the vectors of the `Slide`, and whether the sums have fallen so far below their peak that rounding matters.
+    """
     total, _, products, curvature, peak = sums
 
     def traces() -> Tensor:
@@ -169,7 +172,7 @@ def _slide_sums(
 
 
 class DenseInverse(Resident):
-    """See `psmt.engines.contract.InverseOperator`. Captured work uses the operator in place (see `Resident`)."""
+    """See `psmt.engines.contract.InverseOperator`. Captured functions (`Engine.capture`) change the matrix in place."""
 
     def __init__(self, matrix: Tensor) -> None:
         self._matrix = matrix
