@@ -1,16 +1,19 @@
 """Messages of bad calls: each names the value, the bound and the way out."""
 
+import sys
 import warnings
+from copy import copy
 
 import numpy as np
 import pandas as pd
 import pytest
 
 import psmt
-from psmt import PSMT, SparseCoder, read_patches
+from psmt import PSMT, FramePredictor, SparseCoder, TemporalEmbedding, read_patches
 from psmt.errors import SeriesWarning
 from psmt.numerics.arrays import lowest_eigenpairs
 from psmt.series import join_series
+from psmt.surprise import SurpriseDetector
 from psmt.utils.validation import check_time_index, warn_of_mistakes
 from psmt.video.prior import Prior
 
@@ -45,6 +48,9 @@ ERRORS = {
     ),
     "one axis": (fit(ROWS[:, 0]), "(600,)", "(time, features)", "np.reshape(X, (-1, 1))"),
     "no name": (lambda _: PSMT(64), "PSMT takes parameters by name", "PSMT(n_atoms=64)"),
+    "no name for frames": (lambda _: FramePredictor("gain"), "FramePredictor(extrapolation='gain')"),
+    "no name for an embedding": (lambda _: TemporalEmbedding(8), "TemporalEmbedding(n_components=8)"),
+    "no name for alarms": (lambda _: SurpriseDetector(2), "SurpriseDetector(alarms_per_hour=2)"),
     "misspelt": (lambda _: PSMT(n_atom=64), "PSMT has no parameter 'n_atom'", "did you mean 'n_atoms'?"),
     "a gap": (fit(GAP), "NaN", "frame 7", "column 'wind'", "interpolate()"),
     "a gap in an array": (fit(GAP.to_numpy()), "NaN", "frame 7", "column 1"),
@@ -76,7 +82,13 @@ WARNINGS = {
     "transposed": (fit(ROWS[:40].T.repeat(3, axis=0)), "9 rows and 40 columns", "give X.T"),
     "few rows": (fit(ROWS[:5]), "5 rows", "at least 20"),
     "gaps in dates": (fit(HOLES), "2 gaps", "2026-02-10", "row 40", "2026-02-21", "lengths=[41, 50, 495]"),
-    "gaps in numbers": (fit(TABLE.drop(index=[7, 8])), "1 gap,", "from 6 in row 6 to 9", "lengths=[7, 591]"),
+    "gaps in numbers": (fit(TABLE.drop(index=[7, 8])), "1 gap,", "between row 6 (6) and row 7 (9)", "lengths=[7, 591]"),
+    "repeated dates": (
+        fit(DAILY.iloc[[*range(30), 29, *range(30, 90)]]),
+        "1 repeated time",
+        "row 29 (2026-01-30",
+        "X.groupby(level=0).mean()",
+    ),
     "constant": (fit(TABLE.assign(rain=3.0)), "1 of 3 columns", "constant ('rain')", "drop"),
 }
 
@@ -149,6 +161,12 @@ def test_an_index_without_gaps_gives_no_warning(index):
     with warnings.catch_warnings():
         warnings.simplefilter("error", SeriesWarning)
         check_time_index(TABLE.set_index(pd.Index(index)), [600])
+
+
+def test_polars_that_is_missing_is_named(model, monkeypatch):
+    monkeypatch.setitem(sys.modules, "polars", None)
+    with pytest.raises(ImportError, match="needs polars: pip install polars, or use transform='pandas'"):
+        copy(model).set_output(transform="polars").predict()
 
 
 def test_no_eigenpairs_are_no_error_of_lapack(capfd):

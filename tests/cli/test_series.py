@@ -11,7 +11,9 @@ from made_up_series import wave
 from psmt.cli.commands import of_experiment
 from psmt.data import open_series
 from psmt.errors import SeriesWarning
+from psmt.experiments.options.declaration import declarations
 from psmt.experiments.options.parameters import make_departures
+from psmt.experiments.prediction.settings import PredictionSettings
 
 pytestmark = pytest.mark.usefixtures("blank_figures")
 TINY = ["--atoms", "16", "--components", "4", "--lam", "0.1", "--alpha", "0.1", "--workers", "1"]
@@ -90,6 +92,8 @@ def test_the_forecast_has_intervals_in_the_units_of_the_table(weather):
     names = {"temp": 0, "wind": 1, "rain": 2}
     truth = [values[int(row["frame"]), names[row["feature"]]] for row in rows]
     np.testing.assert_allclose([float(row["truth"]) for row in rows], truth)
+    first = np.datetime64("2026-01-01")
+    assert [row["time"] for row in rows] == [str(first + int(row["frame"])) for row in rows]
     assert all(float(row["lower"]) < float(row["upper"]) for row in rows)
     hits = [float(row["lower"]) <= float(row["truth"]) <= float(row["upper"]) for row in rows]
     assert 0.7 < np.mean(hits) <= 1.0
@@ -112,6 +116,12 @@ def test_columns_are_chosen_by_name(weather, tmp_path):
 def test_the_paper_on_a_table_keeps_the_straight_line(weather):
     job = of_experiment("prediction").job({"departures": make_departures(literal=True)})
     assert job.settings(open_series(weather[0] / "weather.csv"))["prediction"].extrapolation == "linear"
+
+
+def test_the_help_has_both_extrapolations():
+    said = declarations(PredictionSettings)["extrapolation"].default_text
+    assert PredictionSettings.make().extrapolation in said
+    assert PredictionSettings.make(n_rows=600).extrapolation in said
 
 
 def test_a_series_is_no_film(sensors, tmp_path):

@@ -36,10 +36,10 @@ def test_a_frame_depends_on_seed_and_time_alone():
     short, long = GlideFilm(n_frames=60, seed=3, noise=0.3), GlideFilm(n_frames=9000, seed=3, noise=0.3)
     frames = list(short)
     assert len(frames) == 60
-    assert np.array_equal(frames[59], long.frame(59))
-    assert np.array_equal(frames[17], short.frame(17))
+    assert np.array_equal(frames[59], long[59])
+    assert np.array_equal(frames[17], short[17])
     assert np.allclose(long.motion(start=40, stop=45).row, short.motion().row[40:45], rtol=0, atol=1e-9)
-    assert not np.allclose(frames[17], GlideFilm(seed=4, noise=0.3).frame(17), atol=0.1)
+    assert not np.allclose(frames[17], GlideFilm(seed=4, noise=0.3)[17], atol=0.1)
 
 
 def test_frames_are_pictures():
@@ -54,14 +54,14 @@ def test_frames_are_pictures():
 
 
 def test_a_smaller_sensor_sees_the_middle_of_a_larger_one():
-    small, large = GlideFilm(size=80).frame(700), GlideFilm(size=200).frame(700)
+    small, large = GlideFilm(size=80)[700], GlideFilm(size=200)[700]
     assert np.allclose(small, large[60:140, 60:140], atol=1e-4)
 
 
 @pytest.mark.parametrize(("seed", "first", "second"), [(0, 100, 112), (1, 1500, 1540), (2, 5200, 5190)])
 def test_the_motion_says_where_content_goes(seed, first, second):
     film = GlideFilm(seed=seed)
-    before, after = film.frame(first), film.frame(second)
+    before, after = film[first], film[second]
     motion = film.motion()
     rows, columns = np.mgrid[60:140:1, 60:140:1]
     world = to_world(motion, first, rows, columns)
@@ -85,7 +85,7 @@ def test_a_frame_is_the_world_under_the_camera():
         there = np.stack(to_world(motion, index, *np.mgrid[:60, :60])) % glide.WORLD
         coefficients = glide._world(0).coefficients
         expected = map_coordinates(coefficients, there, order=3, prefilter=False, mode="grid-wrap")
-        assert np.allclose(film.frame(index), np.clip(expected, 0, 1), atol=1e-4)
+        assert np.allclose(film[index], np.clip(expected, 0, 1), atol=1e-4)
 
 
 def test_to_frame_undoes_to_world():
@@ -121,12 +121,12 @@ def test_a_speed_is_kept_all_the_way(speed):
 
 def test_a_slow_film_shows_what_a_fast_one_does_later():
     slow, fast = GlideFilm(speed=0.5, size=64), GlideFilm(speed=2.0, size=64)
-    assert np.allclose(slow.frame(400), fast.frame(100), atol=1e-5)
+    assert np.allclose(slow[400], fast[100], atol=1e-5)
 
 
 def test_without_speed_every_frame_is_the_same():
     film = GlideFilm(n_frames=900, speed=0, size=32)
-    assert np.array_equal(film.frame(0), film.frame(899))
+    assert np.array_equal(film[0], film[899])
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -148,7 +148,7 @@ def test_speed_is_in_frame_pixels():
 @pytest.mark.parametrize("seed", range(4))
 def test_the_centre_is_seldom_flat(seed):
     film, cutter = GlideFilm(seed=seed), PatchCutter()
-    contrast = np.array([cutter.cut(film.frame(index)).std() for index in range(0, 10_000, 50)])
+    contrast = np.array([cutter.cut(film[index]).std() for index in range(0, 10_000, 50)])
     assert np.mean(contrast < 0.02) < 0.02
 
 
@@ -157,7 +157,7 @@ def test_the_world_has_no_end():
     film = GlideFilm(n_frames=10_000, speed=4, seed=2)
     motion = film.motion()
     outside = np.flatnonzero((motion.row < -200) | (motion.column > glide.WORLD + 200))
-    assert film.frame(int(outside[0])).std() > 0.05
+    assert film[int(outside[0])].std() > 0.05
 
 
 def test_nothing_in_the_world_is_too_fine_for_a_frame():
@@ -167,7 +167,7 @@ def test_nothing_in_the_world_is_too_fine_for_a_frame():
 
 def test_the_world_is_like_natural_scenes():
     """Amplitude falls about as 1/f, and differences of neighbours are mostly small, seldom large: edges."""
-    picture = np.concatenate([GlideFilm(seed=seed).frame(0)[None] for seed in range(6)])
+    picture = np.concatenate([GlideFilm(seed=seed)[0][None] for seed in range(6)])
     edges = np.diff(picture, axis=1)
     kurtosis = np.mean(edges**4) / np.mean(edges**2) ** 2
     assert kurtosis > 10
@@ -195,26 +195,26 @@ def test_atoms_look_like_edges():
 
 def test_noise_is_additive_and_gaussian():
     film = GlideFilm(noise=0.15)
-    clean, noisy = GlideFilm().frame(40), film.frame(40)
+    clean, noisy = GlideFilm()[40], film[40]
     inside = (clean > 0.1) & (clean < 0.9)
     noise = (noisy - clean)[inside]
     assert noise.std() == pytest.approx(0.15 * film.contrast, rel=0.03)
     assert abs(noise.mean()) < 0.001
     assert noisy.min() >= 0
     assert noisy.max() <= 1
-    other = film.frame(41) - GlideFilm().frame(41)
+    other = film[41] - GlideFilm()[41]
     assert abs(np.corrcoef(noise, other[inside])[0, 1]) < 0.05
 
 
 def test_the_contrast_is_that_of_patches():
     film = GlideFilm(seed=1, speed=16, size=16)
-    contrast = [film.frame(index).std() for index in range(0, 4000, 10)]
+    contrast = [film[index].std() for index in range(0, 4000, 10)]
     assert np.median(contrast) == pytest.approx(film.contrast, rel=0.1)
 
 
 def test_memory_does_not_grow_with_the_film(peak):
     film = GlideFilm(n_frames=400, size=100)
-    film.frame(0)
+    film[0]
     n_frames, n_bytes = peak(lambda: sum(1 for _ in film))
     assert n_frames == 400
     assert n_bytes < 40 * film.size**2 * 4
@@ -262,7 +262,7 @@ def test_bad_queries_name_the_value_and_the_way_out(source, message):
 def test_bad_parameters_are_value_errors():
     with pytest.raises(ValueError, match="n_frames=0"):
         GlideFilm(n_frames=0)
-    with pytest.raises(IndexError, match="frame 10 is outside the film; it has the frames 0 to 9"):
-        GlideFilm(n_frames=10).frame(10)
+    with pytest.raises(IndexError, match="frame 10 is outside glide; use -10 to 9"):
+        GlideFilm(n_frames=10)[10]
     with pytest.raises(ValueError, match="start=5 and stop=5"):
         GlideFilm(n_frames=10).motion(start=5, stop=5)

@@ -151,7 +151,7 @@ def test_read_patches_is_cut_and_standardise():
     film = GlideFilm(n_frames=30, size=64)
     patches = read_patches(film, frame_size=32, patch_size=8, position=(1, 5), start=10, stop=25)
     cutter = PatchCutter(frame_size=32, patch_size=8, position=(1, 5))
-    expected = standardise(np.array([cutter.cut(film.frame(index)) for index in range(10, 25)]))
+    expected = standardise(np.array([cutter.cut(film[index]) for index in range(10, 25)]))
     assert patches.values.dtype == np.float64
     assert patches.values.shape == (15, 64)
     assert np.allclose(patches.values, expected.values, atol=1e-12)
@@ -232,7 +232,7 @@ def test_limits_must_make_sense(limits):
 
 def test_only_the_patches_are_held(peak):
     film = open_frames("builtin:glide?frames=300")
-    film.frame(0)
+    film[0]
     patches, n_bytes = peak(lambda: read_patches(film))
     # The film itself would be 48 MB.
     assert n_bytes < 4 * patches.values.nbytes + 4_000_000

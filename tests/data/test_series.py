@@ -211,6 +211,16 @@ def test_a_column_of_words_is_left_out(tmp_path):
     np.testing.assert_array_equal(source.values, [[1.0, 3.0], [2.0, 4.0]])
 
 
+@pytest.mark.parametrize("times", [["2026-01-01", "2026-01-02", "2026-01-02"], ["0", "0.5", "0.5"]])
+def test_repeated_times_are_reported(tmp_path, times):
+    (tmp_path / "table.csv").write_text("time,a\n" + "".join(f"{time},{i}\n" for i, time in enumerate(times)))
+    with pytest.warns(
+        SeriesWarning, match=rf"1 repeated time, the first between row 1 \({times[1]}\) .*keep one row per time"
+    ):
+        source = open_series(tmp_path / "table.csv")
+    assert source.feature_names == ("a",) and source.times == tuple(times)
+
+
 @pytest.mark.parametrize("steps", [np.arange(30) + 9 * (np.arange(30) > 20), np.arange(30) * 1.0, np.arange(42)])
 def test_a_gap_in_the_dates_is_reported(tmp_path, steps):
     """A gap is a rare long step. Weekends, which are left out of the last index, are not rare."""
@@ -222,4 +232,4 @@ def test_a_gap_in_the_dates_is_reported(tmp_path, steps):
         open_series(tmp_path / "table.csv")
     gaps = [str(one.message) for one in found if one.category is SeriesWarning]
     assert len(gaps) == (1 if steps[-1] == 38 else 0)
-    assert all("1 gap, the first between 2026-01-25 and 2026-02-04" in gap for gap in gaps)
+    assert all("1 gap, the first between row 20 (2026-01-25) and row 21 (2026-02-04)" in gap for gap in gaps)

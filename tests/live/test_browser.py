@@ -206,6 +206,17 @@ def test_the_page_fits_on_every_screen_in_both_schemes(serve, visit, film):
             reads(page, "machine-text", "Active atoms: [1-9]")
             page.wait_for_timeout(500)
             page.screenshot(path=f"{folder}/live-{width}-{scheme}.png", full_page=True)
+    # On a phone, a long name does not push the theme switch to a line of its own, and the error fills its card.
+    boxes = page.evaluate(
+        """() => {
+          document.getElementById("source").textContent = "a film with quite a long name.mp4, 1920 × 1080 in colour";
+          const box = (part) => document.querySelector(part).getBoundingClientRect();
+          return [box("h1"), box("#theme"), box("#wrong"), box(".pictures .card:last-child")];
+        }"""
+    )
+    title, switch, error, card = boxes
+    assert title["top"] < switch["top"] + switch["height"] / 2 < title["bottom"] and switch["right"] <= 360
+    assert error["width"] > card["width"] / 2
     # Every control and picture has a name for screen readers.
     unnamed = page.evaluate(
         """() => [...document.querySelectorAll("button, input, select, canvas[role=img]")].filter((part) =>

@@ -140,9 +140,7 @@ FILES = {"file": psmt_model(), "frames: file": film(), "group: file": group}
 @pytest.fixture(autouse=True)
 def few_pixels(monkeypatch):
     """Let the network of whole frames remember little, so that models are quick to copy and to save."""
-    monkeypatch.setattr(correction, "_FRAMES", 8)
-    monkeypatch.setattr(correction, "_PIXELS", 64)
-    monkeypatch.setattr(correction, "_ROWS", 64)
+    monkeypatch.setattr(correction, "PIXELWISE", correction.PIXELWISE._replace(frames=8, crops=64, batch=64))
 
 
 def interrupted(act, n_lines, most):

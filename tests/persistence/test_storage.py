@@ -263,6 +263,14 @@ def test_parts_that_do_not_fit(path, change, message):
         PSMT.load(path)
 
 
+def test_what_standardising_leaves_is_a_rounding_error(film, tmp_path):
+    """A larger one would move every frame of the series out of range."""
+    small(PSMT, standardise=True).fit(film[:100]).save(tmp_path / "m")
+    rewrite(tmp_path / "m", **{"scaling.rest": np.full(film.shape[1], 1e36)})
+    with pytest.raises(ModelFileError, match=r"scaling\.rest is larger than a rounding error"):
+        PSMT.load(tmp_path / "m")
+
+
 @pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
 def test_what_numpy_never_packs_is_not_unpacked(path, method, monkeypatch):
     """A few bytes of bzip2 or lzma become gigabytes, whatever the header says; deflate cannot."""

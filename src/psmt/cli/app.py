@@ -109,17 +109,11 @@ def learn(
     print(f"{out}: {len(prior.names)} candidates, learned from {len(films)} films")
 
 
-_LONGEST = 1000
-"""Largest number of characters of an error message. The middle of a longer message is left out."""
-
-_ANSWERED_AT_ONCE = {"--help", "--version"}
-"""Arguments that psmt answers without importing the libraries whose environment is checked."""
-
-
 def run(arguments: Sequence[str], app: App = app, command: CommandLine | None = None) -> int:
-    """Run a command of an app and return its exit code. If it is not 0, a line on stderr says what is wrong."""
+    """Run a command and return its exit code. An error is printed as one line that names options of `command`."""
     try:
-        if arguments and not _ANSWERED_AT_ONCE.intersection(arguments):
+        # Help and version import no library whose environment is checked.
+        if arguments and not {"--help", "--version"}.intersection(arguments):
             settle_environment()
         app(arguments)
         # An error of writing must be reported by this command, not at the end of the interpreter.
@@ -181,4 +175,5 @@ def _option(option: str, value: str | None) -> str:
 
 
 def _flat(error: Exception) -> str:
-    return shown(" ".join(str(error).split()), _LONGEST) or type(error).__name__
+    """Return an error message in one line of at most 1,000 characters. The middle of a longer one is left out."""
+    return shown(" ".join(str(error).split()), 1000) or type(error).__name__

@@ -38,7 +38,7 @@ class CommandLine(Command):
 
     @cached_property
     def declared(self) -> dict[str, dict[str, Declaration]]:
-        """Return the declarations that have options, by the names of parameter and command."""
+        """Declarations with an option, by parameter, then by command. The key '' is for the command's own options."""
         found: dict[str, dict[str, Declaration]] = {}
         commands = [command_of(name) for name in self.experiments]
         for owner, command in [(self.options, ""), *((one.settings, one.name) for one in commands)]:
@@ -50,7 +50,7 @@ class CommandLine(Command):
 
     @cached_property
     def shown(self) -> dict[str, Declaration]:
-        """Return one declaration of each parameter, for help: one that takes a single value, if there is one."""
+        """One declaration of each parameter, for help. Declarations that take a single value are preferred."""
         return {
             name: min(owned.values(), key=lambda one: get_origin(one.type) is tuple)
             for name, owned in self.declared.items()
@@ -58,7 +58,7 @@ class CommandLine(Command):
 
     @cached_property
     def names(self) -> dict[str, str]:
-        """Return options by the names that error messages use: names of parameters, and options without dashes."""
+        """Options such as '--atoms', by the names of their parameters ('n_atoms') and by their own names ('atoms')."""
         options = {name: one.option.name for name, one in self.shown.items()}
         return {option[2:].replace("-", "_"): option for option in options.values()} | options
 
@@ -105,7 +105,7 @@ class CommandLine(Command):
         return found
 
     def job(self, given: Mapping[str, Any]) -> Job:
-        """Return the job for parameters `given` by name, as `values` returns them."""
+        """Return the job for the values `given` by the user, as `values` returns them."""
         own = {name: value for name, value in given.items() if name in declarations(self.options)}
         return Job(command=self, given=given, options=self.options(**{"out": Path(f"psmt-{self.name}")} | own))
 
@@ -140,7 +140,7 @@ class CommandLine(Command):
         ]
 
     def _default(self, name: str) -> str:
-        """Return the default of an option as text. If experiments have different defaults, it names their commands."""
+        """Return the default of an option as text. If the defaults of experiments differ, the text lists all."""
         if name == "out":
             return f"psmt-{self.name}"
         texts: dict[str, list[str]] = {}
@@ -153,10 +153,7 @@ class CommandLine(Command):
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """A parsed command line: the command, its options for input and output, and all values that the user gave.
-
-    `given` has the values by the names of their parameters.
-    """
+    """A parsed command line: the command, its options for input and output, and all given values by parameter."""
 
     command: CommandLine
     options: FilmOptions

@@ -29,7 +29,7 @@ _BEGIN_ANEW = ("learn", "live")
 
 
 class TerminatedError(BaseException):
-    """The process received a signal to end. No code catches this exception, so that all contexts clean up."""
+    """The process received a signal to end. Only `main` catches this exception, so that all contexts clean up."""
 
     def __init__(self, number: int) -> None:
         super().__init__(signal.Signals(number).name)
@@ -45,8 +45,7 @@ class TerminatedError(BaseException):
 ENDING = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP", "SIGXCPU") if hasattr(signal, name))
 """Signals that ask a process to end. Without a handler, nothing would be cleaned up."""
 
-_SOON = 0.02
-"""Seconds to wait, which are enough for the finalizer of an object to end."""
+_SOON = 0.02  # seconds to wait, which are enough for the finalizer of an object to end
 
 NARROWEST, WIDEST = 20, 1000
 """Bounds on the columns of a screen, because rich hangs when it prints help on two columns or on a billion."""
@@ -72,7 +71,12 @@ def settled() -> Iterator[None]:
             yield
     finally:
         for stream in (sys.stdout, sys.stderr):
-            _empty(stream)
+            try:
+                stream.flush()
+            except OSError:  # discard the buffer, because the interpreter would report the error again
+                null = os.open(os.devnull, os.O_WRONLY)
+                os.dup2(null, stream.fileno())
+                os.close(null)
         # The command is done. Python, which is still shutting down, would answer Ctrl-C with a traceback.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         for number in ENDING:
@@ -104,7 +108,7 @@ def _once_more(swallowed: sys.UnraisableHookArgs) -> None:
 
 
 def _show(message: Warning | str, category: type[Warning], filename: str, lineno: int, *_: object) -> None:
-    """Print a warning in one line. Warnings of psmt are meant for users, others are printed with their source line."""
+    """Print a warning in one line. It begins with its place in the source, unless psmt wrote the warning for users."""
     place = "" if issubclass(category, CacheWarning | SeriesWarning) else f"{filename}:{lineno}: {category.__name__}: "
     print(f"psmt: warning: {shown(place)}{shown(message, 1000)}", file=sys.stderr)
 
@@ -125,7 +129,7 @@ def _occupy_standard_descriptors() -> None:
 
 
 def _stream(given: io.TextIOBase | Any, descriptor: int) -> Any:
-    """Return a stream to a descriptor that accepts any text and does not fail when its reader is gone."""
+    """Return a stream that replaces `given`. It accepts any text, and does not fail if its reader is gone."""
     if given is not None:
         with suppress(OSError):
             given.flush()
@@ -137,29 +141,17 @@ def _stream(given: io.TextIOBase | Any, descriptor: int) -> Any:
     return io.TextIOWrapper(buffer, encoding=encoding, errors=errors, line_buffering=descriptor == 2 or raw.isatty())
 
 
-def _empty(stream: Any) -> None:
-    """Flush the stream. If that fails, discard its buffer, because the interpreter would report the error again."""
-    try:
-        stream.flush()
-    except OSError:
-        null = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(null, stream.fileno())
-        os.close(null)
-
-
 class _Enduring(io.FileIO):
     """A file whose `write` does not fail when its reader is gone."""
 
     def write(self, data: Any, /) -> int:
         try:
             return super().write(data) or 0
-        except BrokenPipeError:
-            return len(data)
-        except OSError:
-            if self.fileno() != 2:
-                raise
+        except OSError as error:
             # If stderr fails, this error cannot be printed either.
-            return len(data)
+            if isinstance(error, BrokenPipeError) or self.fileno() == 2:
+                return len(data)
+            raise
 
 
 # Environment: variables and limits that make libraries fail, often during their import, without being named.
@@ -179,17 +171,15 @@ _CHECKED: Mapping[str, tuple[Callable[[str], bool], str]] = {
 _LEAST_SPACE = 800 << 20
 """Bytes of address space that Python, the libraries and compiled code need before any work, measured on Linux."""
 
-_FEWEST_FILES = 32
-"""Number of files that are open at once while libraries are imported and results are written."""
+_FEWEST_FILES = 32  # number of files that are open at once while libraries are imported and results are written
 
-_MOST_CORES = 16
-"""Largest number of cores for which libraries are assumed to start threads."""
+_MOST_CORES = 16  # largest number of cores for which libraries are assumed to start threads
 
 
 def settle_environment() -> None:
     """Raise `PSMTError` if environment variables, limits or a missing current folder would make psmt fail.
 
-    A wrong ``MPLBACKEND`` is no error. It is replaced, because psmt draws figures only into files.
+    A wrong ``MPLBACKEND`` is not an error. It is replaced, because psmt draws figures only into files.
     """
     _check_limits()
     _check_threads()
@@ -217,10 +207,9 @@ def settle_environment() -> None:
 
 
 def _check_threads() -> None:
-    """Check that as many threads can be started as libraries, kernels and two workers may need.
+    """Raise `PSMTError` if fewer threads can be started than the libraries, kernels and two workers may need.
 
-    A user or a container may have a limit. OpenBLAS interrupts the process, without a useful message, if it cannot
-    start a thread.
+    OpenBLAS would end the process without a useful message.
     """
     wanted = 8 + 4 * min(os.cpu_count() or 1, _MOST_CORES)
     over = threading.Event()

@@ -14,21 +14,17 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from psmt.experiments.contract import Shown
-    from psmt.report import Cell, Claim, Table
+    from psmt.report import Claim, Table
 
-_GAP = 2
-"""Number of spaces between columns."""
+_MARKED = {"best": "[bold]{}[/]", "loses": "[red]{} loses[/]"}
+"""Formats of the cells of a table, by their marks."""
 _HEAD = 10
 """Largest number of letters of a column's name in one line. Longer names are wrapped."""
-_VERDICTS = (14, 17)
-"""Widths of the columns of verdicts in letters."""
-_INDENT = 6
-"""Spaces before the reason for a verdict."""
+_VERDICTS = (14, 17)  # widths of the columns of verdicts in letters
 INTERVAL = 15.0
 """Seconds between two progress lines of a stage if stderr is not a terminal, so that a log stays short."""
 
-_SOONEST = 2.0
-"""Seconds of work before which the remaining time is not estimated."""
+_SOONEST = 2.0  # seconds of work before which the remaining time is not estimated
 
 LOAD, DRAW = "load libraries", "draw figures"
 """Names of the first and last stage of all commands."""
@@ -88,7 +84,7 @@ class Bars:
     title : str
         The command and its source, for the first line.
     plan : mapping
-        Stages in their order, with their typical relative times. A stage belongs to the first name that it starts with.
+        Stage names in order, with their relative times. A reported stage belongs to the first name that it starts with.
     """
 
     def __init__(self, title: str, plan: Mapping[str, float], interval: float = INTERVAL) -> None:
@@ -167,7 +163,7 @@ class Bars:
         return f"{clock(spent * (1 - self._reached) / worked)} left" if known else ""
 
     def _overall(self) -> str:
-        """Return the progress of the whole command as text, to be added to that of a stage."""
+        """Return the progress of the whole command, as text that follows the progress of a stage."""
         return "; ".join(["", f"{self._reached:.0%} of all", *filter(None, [self._left()])]) if self._reached else ""
 
     def _tick(self) -> None:
@@ -185,7 +181,7 @@ class Bars:
 
 
 def show(things: Iterable[Shown]) -> None:
-    """Print lines, tables and claims. A claim has two verdicts side by side, and the deciding evidence below them."""
+    """Print lines, tables and claims. A claim has verdicts (as measured, beyond controls) and the deciding evidence."""
     from rich.console import Console
 
     from psmt.report import Claim, Table
@@ -214,8 +210,8 @@ def _show_claim(claim: Claim, console: Console) -> None:
     console.print(f"  {''.join(cells)}{escape(claim.text)}{f': [dim]{escape(size)}[/]' if size else ''}")
     measured, *beyond = claim.verdicts.values()
     why = beyond[0].why if beyond and measured.verdict == "yes" else measured.why
-    for line in wrap(why, max(console.width - _INDENT, 40)):
-        console.print(f"{' ' * _INDENT}[dim]{escape(line)}[/]")
+    for line in wrap(why, max(console.width - 6, 40)):
+        console.print(f"      [dim]{escape(line)}[/]")
 
 
 def show_table(table: Table) -> None:
@@ -226,14 +222,10 @@ def show_table(table: Table) -> None:
 
     console = Console(highlight=False)
     console.print(f"\n[bold]{table.caption}[/]")
-    shown = RichTable(box=SIMPLE_HEAD, padding=(0, _GAP - 1, 0, 0), pad_edge=False)
+    shown = RichTable(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
     for i, name in enumerate(table.columns):
         head = "\n".join(wrap(name, _HEAD, break_long_words=False))
         shown.add_column(head, justify="right" if i else "left", no_wrap=not i, overflow="fold")
     for row in table.rows:
-        shown.add_row(*map(_marked, row))
+        shown.add_row(*(_MARKED.get(cell.mark, "{}").format(cell.text) for cell in row))
     console.print(shown)
-
-
-def _marked(cell: Cell) -> str:
-    return {"best": f"[bold]{cell.text}[/]", "loses": f"[red]{cell.text} loses[/]"}.get(cell.mark, cell.text)

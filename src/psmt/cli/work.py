@@ -58,11 +58,10 @@ def _say(sentence: str) -> None:
 
 
 def _work(job: Job, source: Any, run: Run, named: str) -> tuple[list[Shown], bytes]:
-    """Run the experiments on a film and write all files. Return what to print, and the content of summary.json."""
+    """Run experiments on the film that the user `named`, and write files. Return what to print, and summary.json."""
     # Imported when the film is open, so that a wrong name is reported before the libraries for figures are imported.
     from psmt.experiments.film_report import FilmResults
     from psmt.report.wording import in_rows
-    from psmt.series import Scaling
     from psmt.utils.threads import one_blas_thread
 
     options, paper = job.options, job.command.paper
@@ -85,8 +84,7 @@ def _work(job: Job, source: Any, run: Run, named: str) -> tuple[list[Shown], byt
         _say(note)
     used = with_needed(used)
     run = replace(run, picture_shape=film.picture_shape, surroundings=options.surroundings(source))
-    if film.features is not None:
-        run = replace(run, features=film.features, scaling=Scaling.of(source.values))
+    run = replace(run, series=source if is_series else None)
     # Results of work between tasks must not depend on the number of cores of this machine.
     with one_blas_thread() if paper else nullcontext():
         results = run_experiments(material, used, run)
@@ -142,7 +140,7 @@ def _write(done: FilmResults, run: Run) -> tuple[Page, bytes]:
 def fit_settings(
     asked: Mapping[str, Settings], n_frames: int, *, fixed: bool = False, required: bool = False
 ) -> tuple[dict[str, Any], dict[str, str]]:
-    """Return settings that fit a film of `n_frames`, by experiment, and notes on what was changed, by experiment.
+    """Return settings that fit a film of `n_frames`, and notes on changed sizes (atoms, window), both by experiment.
 
     The settings of an experiment are None if no size fits. If `fixed` is True, sizes are not changed.
     `NotEnoughFramesError` is raised if fixed sizes do not fit, or if `required` is True and no size fits.
@@ -172,10 +170,7 @@ def with_needed(used: Mapping[str, Settings]) -> dict[str, Settings]:
 
 
 def run_experiments(material: Any, used: Mapping[str, Any], run: Run) -> dict[str, Any]:
-    """Run the experiments and return their results by name.
-
-    Experiments whose settings are None are left out, because the film is too short for them.
-    """
+    """Run experiments on `material`, the data of the film. Return results by name. Settings of None are skipped."""
     results: dict[str, Any] = {}
     for name, own in used.items():
         if own is not None:

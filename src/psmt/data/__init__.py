@@ -64,7 +64,7 @@ _BY_SUFFIX: dict[str, Reader] = {
 
 
 def _reader(spec: object) -> Reader | None:
-    """Return the reader of an object or an existing `Path`, or None. A string that is a path has no reader yet."""
+    """Return the function that opens `spec`, or None if there is none. A path must be given as a `Path`, not a str."""
     if isinstance(spec, FrameSource | SeriesSource):
         return lambda opened, stop: opened.head(stop)
     if isinstance(spec, str):
@@ -178,6 +178,6 @@ def open_series(source: Spec, *, stop: int | None = None) -> SeriesSource:
 
 
 def open_repeatable(source: Spec, *, wanted_by: str, stop: int | None = None) -> Film | SeriesSource:
-    """Open a film or a series, which can be read again. A stream raises `FrameSourceError`, which names `wanted_by`."""
+    """Open a film or a series, which can be read again. A stream raises an error that names the caller, `wanted_by`."""
     opened = open_source(source, stop=stop)
     return opened if isinstance(opened, SeriesSource) else require_film(opened, wanted_by=wanted_by)

@@ -1,8 +1,7 @@
 """Base classes of frame sources, the names of built-in sources, and the conversion of pixels to grey levels.
 
-A `FrameSource` yields frames in order. A `Film` can be read again and has a checksum. A `FrameStream`, such as a
-camera, can be read only once and has no checksum. ``psmt predict-video`` and ``psmt live`` take any `FrameSource`. The
-other commands need a `Film` or a `psmt.data.SeriesSource`, because they resume after an interruption.
+``psmt predict-video`` and ``psmt live`` take any `FrameSource`. The other commands need a `Film`, which can be read
+again, or a `psmt.data.SeriesSource`, because they resume after an interruption.
 """
 
 from __future__ import annotations
@@ -96,7 +95,7 @@ class Film(FrameSource):
 
     @abstractmethod
     def checksum(self) -> str:
-        """Return the sha256 of the whole source as 64 hex digits. It does not depend on ``stop``."""
+        """Return the sha256 of the whole source as 64 hex digits. Only in built-in films does it depend on ``stop``."""
 
     def __bool__(self) -> bool:
         # Not every film knows its length.
@@ -151,16 +150,10 @@ class IndexedFilm(Film):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class FrameStream(FrameSource):
-    """Frames that can be read only once, such as those of a camera. A second iteration raises `FrameSourceError`.
-
-    Attributes
-    ----------
-    begun : threading.Event
-        Set when the first iteration begins. All sources that `head` made from a stream share it.
-    """
+    """Frames that can be read only once, such as those of a camera. A second iteration raises `FrameSourceError`."""
 
     repeatable: ClassVar[bool] = False
-    begun: Event = field(default_factory=Event, repr=False)
+    begun: Event = field(default_factory=Event, repr=False)  # set when reading begins; shared with results of `head`
 
     def _limited(self, *, colour: bool) -> Iterator[Frame]:
         if self.begun.is_set():
@@ -191,10 +184,7 @@ class BuiltinFilm(Film):
 
 
 class BuiltinName(Generic[Made]):
-    """Parser of the name of a built-in source, such as ``builtin:glide?frames=50``.
-
-    The options of the name are the fields of the dataclass `kind`, without the prefix ``n_``.
-    """
+    """Parser of names: ``builtin:glide?frames=50`` becomes an object of class `kind` with the field ``n_frames=50``."""
 
     def __init__(self, name: str, kind: Callable[..., Made]) -> None:
         self.name, self._kind = name, kind
@@ -202,11 +192,11 @@ class BuiltinName(Generic[Made]):
         self._options = {field.name.removeprefix("n_"): field for field in fields_given}
 
     def matches(self, spec: object) -> bool:
-        """Return whether `spec` is a name of this source, with or without options."""
+        """Return whether `spec` is the string ``builtin:NAME``, with or without options after it."""
         return isinstance(spec, str) and spec.partition("?")[0] == f"builtin:{self.name}"
 
     def parse(self, source: str) -> Made:
-        """Return the source that a name with options describes."""
+        """Return the object of class `kind` that a name with options describes."""
         given: dict[str, Any] = {}
         label = shown(source)
         for key, text in parse_qsl(source.partition("?")[2], keep_blank_values=True):
@@ -226,13 +216,13 @@ class BuiltinName(Generic[Made]):
 
 
 def check_integers(source: object, **bounds: tuple[int, ...]) -> None:
-    """Raise an error unless fields are integers in range. A bound is given by name: (lowest,) or (lowest, highest)."""
+    """Raise an error unless the named fields of `source` are integers from low to high: ``field=(low[, high])``."""
     for key, (low, *high) in bounds.items():
         check_count(key, getattr(source, key), minimum=low, maximum=high[0] if high else np.inf)
 
 
 def require_film(source: FrameSource, *, wanted_by: str) -> Film:
-    """Return the source if it is a `Film`. A stream raises `FrameSourceError`, whose message names `wanted_by`."""
+    """Return `source` if it is a `Film`. A stream raises an error that names the caller, `wanted_by`."""
     if isinstance(source, Film):
         return source
     raise FrameSourceError(
@@ -283,7 +273,7 @@ _WHITE = {"bool": 1.0, "uint8": 255.0, "uint16": 65535.0}  # value of white, by 
 
 
 def check_kind(dtype: np.dtype[Any], *, where: str) -> None:
-    """Raise `FrameSourceError`, which names `where`, unless a dtype has a conventional value for white."""
+    """Raise an error unless a dtype is bool, uint8, uint16 or float. `where` names the data in the message."""
     if not (dtype.name in _WHITE or dtype.kind == "f"):
         raise FrameSourceError(
             f"{where} has dtype {dtype}, which has no conventional value for white; "
@@ -292,7 +282,7 @@ def check_kind(dtype: np.dtype[Any], *, where: str) -> None:
 
 
 def scaled(pixels: NDArray[Any], *, where: str) -> Frame:
-    """Return pixels as float32 with white at 1. Integers are divided by their white level. Floats are not scaled.
+    """Return pixels as float32 with white at 1. Only integers are scaled. Errors about NaN name the pixels by `where`.
 
     >>> scaled(np.array([0, 51, 255], dtype=np.uint8), where="a doctest")
     array([0. , 0.2, 1. ], dtype=float32)
@@ -311,17 +301,14 @@ def grey(pixels: Frame) -> Frame:
 
 
 def channels(pixels: Frame, *, colour: bool) -> Frame:
-    """Return a frame as ``(height, width, 3)`` if ``colour`` is True, otherwise as ``(height, width)``.
-
-    Grey pixels become three equal channels. Colours become their luma.
-    """
+    """Return grey or colour pixels as ``(height, width, 3)`` if ``colour`` is True, otherwise as their luma."""
     if not colour:
         return grey(pixels)
     return np.repeat(pixels[:, :, None], 3, axis=2) if pixels.ndim == 2 else pixels
 
 
 def check_shape(found: tuple[int, ...], wanted: tuple[int, int], index: int, *, where: str) -> None:
-    """Raise `FrameSourceError` unless a frame has the height and width of the first one. `where` names the frame."""
+    """Raise an error unless the frame at `index`, of shape `found`, has the shape `wanted`. `where` names the frame."""
     if found[:2] != wanted:
         raise FrameSourceError(
             f"{where} is {found[0]} x {found[1]} pixels, but the first is {wanted[0]} x {wanted[1]}; give frames of "

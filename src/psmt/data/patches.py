@@ -79,12 +79,7 @@ class PatchCutter:
     def reduce(self, frame: ArrayLike) -> Array:
         """Return the largest centred square of a frame, resized to ``(frame_size, frame_size)``."""
         square = _centred_square(frame)
-        side = len(square)
-        size = self.frame_size or side
-        if size == side:
-            return square.astype(np.float64)
-        weights = resize_weights(side, size)
-        return np.asarray((weights @ square.astype(np.float64)) @ weights.T)
+        return self._region(square, (0, 0), (self.frame_size or len(square),) * 2)
 
     def cut(self, frame: ArrayLike) -> Array:
         """Return the patch of a frame as a vector ``(patch_size**2,)``. Only pixels that it needs are resized."""
@@ -341,7 +336,7 @@ def _cut_all(
 
 
 def _standardised_parts(first: Array, patches: Iterator[Array]) -> Iterator[Array]:
-    """Yield standardised patches (n, features): first those of `first`, then those of `patches`, `_PART` at a time."""
+    """Yield standardised patches (n, features): those of the array `first`, then `_PART` at a time of the iterator."""
     part = first
     while len(part):
         yield standardise(part).values
@@ -378,7 +373,7 @@ def resize_weights(side: int, size: int) -> csr_array:
 
 @lru_cache(maxsize=128)
 def _window(side: int, size: int, first: int, count: int) -> tuple[slice, Array]:
-    """Return the slice of n input pixels that `count` output pixels from `first` on need, and weights (count, n)."""
+    """Return the slice of n input pixels that determine `count` output pixels from `first`, and weights (count, n)."""
     weights = resize_weights(side, size)[first : first + count].toarray()
     needed = np.flatnonzero(weights.any(axis=0))
     window = slice(int(needed[0]), int(needed[-1]) + 1)

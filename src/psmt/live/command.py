@@ -60,7 +60,7 @@ class LiveOptions:
 
 
 def _described(session: "Session") -> str:
-    """Return the name of a source, and how much of its picture is shown at which size."""
+    """Return a message with the name of the source, the size of the frames, and the original size if it is larger."""
     (height, width), (whole_height, whole_width) = session.feed.shape, session.feed.original
     reduced = "" if height == whole_height else f", reduced from {whole_width} x {whole_height}"
     return f"{session.feed.name} (the whole picture, {width} x {height} pixels{reduced})"
@@ -75,7 +75,7 @@ def live(
     """Show a camera or film and the model's prediction of the next frames, while the model learns.
 
     The command opens a page in the browser, which only this machine can reach.
-    With another --host it prints an address with a token, which is then needed.
+    With a --host that others can reach, they need the token in the printed address.
     Ctrl-C ends the command.
     """
     print(f"psmt live: {source}: load libraries", file=sys.stderr, flush=True)

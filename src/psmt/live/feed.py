@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import ceil, sqrt
 from threading import Condition, Event, Thread
 from time import monotonic
@@ -60,9 +61,9 @@ class Latest(Generic[T]):
 
 
 def default_size(shape: tuple[int, int], n_pixels: int = N_PIXELS) -> int:
-    """Return the height of a picture of this (height, width) after it is shrunk to at most `n_pixels`.
+    """Return the height to which a picture of this (height, width) is shrunk, so that it has at most `n_pixels`.
 
-    A picture that is small enough keeps its height. No height above `SMALLEST` is reduced below it.
+    A picture that is small enough keeps its height. The height is never reduced below `SMALLEST`.
 
     >>> default_size((360, 640)), default_size((144, 176))
     (150, 144)
@@ -72,37 +73,29 @@ def default_size(shape: tuple[int, int], n_pixels: int = N_PIXELS) -> int:
 
 
 class Arrival(NamedTuple):
-    """A frame (height, width, 3) in which white is 1, the time of its arrival (`time.monotonic`), and in the film.
-
-    For cameras and streams, both times are the same.
-    """
+    """A frame (height, width, 3), `time.monotonic` of arrival, and its time in the film (in a stream, of arrival)."""
 
     frame: Levels
     time: float
     position: float
 
 
+@dataclass(eq=False)
 class Feed:
     """Frames as they arrive.
 
-    `shape` is the height and width of the frames, and `original` that of the pictures of the source, which are never
-    cropped. `rate` is the number of frames per second and `duration` the length in seconds. Each is None if it is
-    unknown. `speed` and `seek` have an effect on films whose duration is known.
+    `shape` is the height and width of the frames. `original` is their height and width before they were resized. They
+    are not cropped. `rate` is the number of frames per second and `duration` the length in seconds. Each is None if it
+    is unknown. `speed` has an effect on films only, and `seek` on films of known duration.
     """
 
-    def __init__(
-        self,
-        name: str,
-        shape: tuple[int, int],
-        original: tuple[int, int],
-        rate: float | None = None,
-        duration: float | None = None,
-    ) -> None:
-        self.name = name
-        self.shape = shape
-        self.original = original
-        self.rate = rate
-        self.duration = duration
+    name: str
+    shape: tuple[int, int]
+    original: tuple[int, int]
+    rate: float | None = None
+    duration: float | None = None
+
+    def __post_init__(self) -> None:
         self.speed = 1.0
         self.stride = 1
         self.frames: Latest[Arrival] = Latest()
@@ -174,7 +167,7 @@ class BrowserCamera(Feed):
 
     @property
     def n_bytes(self) -> int:
-        """Length of a frame that `offer` takes."""
+        """Number of bytes of a frame that `offer` takes."""
         return 3 * self.shape[0] * self.shape[1]
 
     def offer(self, pixels: bytes) -> None:
@@ -187,9 +180,9 @@ class BrowserCamera(Feed):
 class SourceFeed(Feed):
     """Frames of a `FrameSource`, read in a thread. `size` is their height; it defaults to `default_size`.
 
-    A source of known length is a film: it plays at its own rate and waits while paused. Any other source is a stream.
-    It is read without waiting, and frames that arrive while paused are dropped, because a camera that is read late
-    would lag.
+    A source that can be read again, or whose length is known, is a film: it plays at its own rate and waits while
+    paused. Any other source is a stream. It is read without waiting, and frames that arrive while paused are dropped,
+    because a camera that is read late would lag.
     """
 
     def __init__(
@@ -217,7 +210,7 @@ class SourceFeed(Feed):
             self._thread.join(timeout=2.0)
 
     def seek(self, seconds: float) -> None:
-        """Continue at another time of the film. While paused, its frame is shown."""
+        """Continue at another time of the film. If the film is paused, the frame at this time is passed on."""
         if self.duration is not None and self.rate is not None:
             with self._gate:
                 self._next = int(min(max(seconds, 0.0), self.duration) * self.rate)
@@ -287,7 +280,7 @@ class SourceFeed(Feed):
                 self._next = index + stride
 
     def _wait_until(self, due: float) -> float:
-        """Wait until a frame is due or, if paused, until `step` is called. Return the time at which it was due."""
+        """Wait until the time `due` or, if paused, until `step` is called. Return the time the frame was due."""
         while not (self._stopped.is_set() or self._sought.is_set()):
             with self._gate:
                 if self.paused:

@@ -1,7 +1,8 @@
 """Limits on connections: time for a request, unread output, control frames, and the number of connections.
 
-uvicorn limits the number of requests, but a client that sends no request, or reads no answer, can stay for ever. Both
-protocols below are uvicorn's. `close_overdue` must be called several times per second.
+uvicorn limits the number of requests, but a client that sends no request, or reads no answer, can stay for ever. The
+classes below add limits to uvicorn's protocols for HTTP and for web sockets. The server must call `close_overdue`
+several times per second.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ class _Limited(asyncio.Protocol):
         """Whether the server, and not the client, has to act next."""
 
     def begin(self, others: Iterable[object]) -> None:
-        """Start the clock. If there are too many connections, close the one that has been idle for the longest time."""
+        """Start the clock. If too many connections in `others` are open, close the one that was idle the longest."""
         self.since = asyncio.get_running_loop().time()
         self._unread = 0
         open_ones = [one for one in others if isinstance(one, _Limited) and not one.transport.is_closing()]
@@ -50,7 +51,7 @@ class _Limited(asyncio.Protocol):
             min(open_ones, key=lambda one: (one.is_busy, one.since)).drop()
 
     def drop(self) -> None:
-        """Close the connection at once. Data that the client has not read is discarded, also by the system."""
+        """Close the connection at once. Unread data is discarded, also in the buffers of the operating system."""
         line = self.transport.get_extra_info("socket")
         with suppress(OSError):
             line.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
@@ -93,7 +94,7 @@ class LimitedHTTP(H11Protocol, _Limited):
 
 
 class LimitedSocket(WebSocketsSansIOProtocol, _Limited):
-    """A web socket with a limited rate of short web socket frames, which take time even if the client never reads."""
+    """A web socket with a limited rate of short web socket frames, because parsing many of them takes time."""
 
     timeout = READ_TIMEOUT
 
@@ -101,7 +102,7 @@ class LimitedSocket(WebSocketsSansIOProtocol, _Limited):
         """Begin to measure how long the client is idle, and to count its short frames."""
         super().connection_made(transport)
         self._control_frames = RateLimit(CONTROL_RATE, CONTROL_BURST)
-        self._short_messages = RateLimit(RATE, 10 * BURST)  # fewer are refused with a reason, elsewhere
+        self._short_messages = RateLimit(RATE, 4 * BURST)  # fewer are refused with a reason, elsewhere
         self._receive, self.conn.recv_frame = self.conn.recv_frame, self._count  # type: ignore[method-assign]
         self.begin(self.connections)
 
@@ -111,7 +112,7 @@ class LimitedSocket(WebSocketsSansIOProtocol, _Limited):
         return self.handshake_complete and not self.close_sent and self.writable.is_set()
 
     async def send(self, message: ASGISendEvent) -> None:
-        """Send a message, unless the connection was just lost, because asyncio would log each further message."""
+        """Send a message. A lost connection raises `ClientDisconnected`, because asyncio would log each message."""
         if self.handshake_complete and self.transport.is_closing():
             raise ClientDisconnected
         await super().send(message)
@@ -126,7 +127,7 @@ class LimitedSocket(WebSocketsSansIOProtocol, _Limited):
     def _count(self, frame: Frame) -> None:
         """Receive a parsed web socket frame, or drop the connection if there were too many short ones.
 
-        Empty parts of a message never reach its size limit. Frames are counted while they are parsed, because one
+        A size limit on messages would not stop empty fragments. Frames are counted while they are parsed, because one
         packet may contain thousands, and parsing all of them would delay other pages.
         """
         is_message = frame.fin and frame.opcode in (Opcode.TEXT, Opcode.BINARY, Opcode.CONT)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 MAX_CONTROL = 256  # characters
 SPEEDS = (0.25, 0.5, 1.0, 2.0, 4.0)
 ALARMS = (0.1, 1.0, 10.0, 100.0)  # false alarms per hour
-RATE, BURST = 80.0, 160.0  # messages of one page, per second and at once
+RATE, BURST = 80.0, 60.0  # messages of one page, per second and at once
 
 _VALID_VALUES: dict[str, Callable[[Any], bool]] = {
     **dict.fromkeys(("pause", "play", "step", "reset", "save"), lambda value: value is None),
@@ -78,7 +78,7 @@ class RateLimit:
         self._left, self._last = burst, monotonic()
 
     def count_message(self) -> None:
-        """Count one message. Raise `RefusedMessage` if it exceeds the limit."""
+        """Count one message. Raise `RefusedMessage` if messages come faster than the limit."""
         now = monotonic()
         self._left = min(self._left + self._rate * (now - self._last), self._burst) - 1.0
         self._last = now
@@ -111,7 +111,7 @@ def _as_json(header: dict[str, Any]) -> bytes:
 
 
 class Mailbox:
-    """Remembers what one page has received, so that it gets the newest snapshot and all missed points and events."""
+    """Selects the messages for one page: the newest snapshot, and the curve points and events that the page lacks."""
 
     def __init__(self) -> None:
         self.replies: list[bytes] = []  # sent with the next snapshot
@@ -127,7 +127,7 @@ class Mailbox:
         self._timeline = b""
 
     def mail(self, snapshot: LiveSnapshot, extra: dict[str, Any]) -> list[bytes]:
-        """Return the messages that bring the page up to date."""
+        """Return the messages that bring the page up to date. `extra` is added to the header of the frame message."""
         out, self.replies = self.replies, []
         if snapshot.number == self._number:
             return out

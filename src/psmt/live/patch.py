@@ -32,12 +32,12 @@ MAX_WAITING = 50
 
 
 class PatchModel:
-    """`PSMT` on a patch of frames of the given shape (height, width). The patch is at first at the centre.
+    """`PSMT` on a patch of frames of the given shape (height, width).
 
-    `centre` is the position of the patch (x, y) as fractions of the frame. `version` is the number of dictionaries that
-    were learned before. The first model starts when the first window of `SIZES` is full. A model with more atoms
-    replaces it when the second window is full. Whenever the number of frames has doubled, a new dictionary is learned
-    from all frames.
+    `centre` is the position of the patch (x, y) as fractions of the frame. `version` counts the learned dictionaries,
+    beginning with the given number. The first model starts when the first window of `SIZES` is full. A model with more
+    atoms replaces it when the second window is full. Whenever the number of frames has doubled, a new dictionary is
+    learned from the last 2048 frames.
     """
 
     side = 16
@@ -94,7 +94,7 @@ class PatchModel:
         self._axes = None
 
     def view(self, horizon: int) -> dict[str, Any] | None:
-        """Return the data that the page draws, as plain numbers, or None before the first window is full."""
+        """Return what the page draws (active atoms, path, atom graph, patches), or None before a window is full."""
         if self.model is None:
             return None
         codes, embedding = self.model.codes_, self.model.embedding_
@@ -146,7 +146,7 @@ class PatchModel:
 
 
 def _grey_bytes(values: Array) -> list[int]:
-    """Convert standardised grey levels to bytes. The mean becomes 127.5, -2.5 black and 2.5 white."""
+    """Return standardised grey levels as integers. Levels from -2.5 to 2.5 become 0 (black) to 255 (white)."""
     return np.clip(127.5 + 51.0 * values, 0, 255).round().astype(int).tolist()  # type: ignore[no-any-return]
 
 
@@ -172,10 +172,7 @@ class PatchWorker:
         self._viewed = 0.0
 
     def receive(self, frame: Levels, horizon: int, *, wait: bool = False) -> None:
-        """Queue a task that learns from a frame and predicts `horizon` frames ahead.
-
-        With `wait`, return only when the task is done.
-        """
+        """Queue a task that learns from a frame and predicts `horizon` frames ahead. With `wait`, wait for its end."""
         if len(self._tasks) < MAX_WAITING:
             self._tasks.append(self._pool.submit(self._process, frame, horizon, wait))
         if wait:

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -32,16 +32,12 @@ class FramePrediction(NamedTuple):
 
 
 class PredictionScore(NamedTuple):
-    """Absolute error (height, width) of a prediction, and the mean squared errors of the prediction and of copying.
-
-    All three are errors of the luma.
-    """
+    """Absolute error (height, width) of a predicted luma, its MSE, and the MSE of the frame it was predicted from."""
 
     error: Levels
     mse: float
     copy_mse: float
-    across_cut: bool = False
-    """Whether a new scene began between prediction and frame. The error is then unavoidable, and often very large."""
+    across_cut: bool = False  # whether a new scene began between prediction and frame, which no model can predict
 
 
 class _PendingRollout(NamedTuple):
@@ -169,14 +165,13 @@ class LivePredictor:
 
 
 def _roll_out(predict: Callable[[], Levels]) -> Levels:
-    """Return the last of the predicted frames. Use one thread, and leave the other cores to the model that learns."""
+    """Call `predict` in one thread, to leave the other cores to the model that learns. Return its last frame."""
     with one_thread():
-        last: Levels = predict()[-1]
-    return last
+        return cast(Levels, predict()[-1])
 
 
 class CurvePoint(NamedTuple):
-    """One frame in the curves. `ratio` is None if copying has no error. `surprise` is NaN without a prediction."""
+    """One point of the curves: `Scores.ratio`, the surprise (NaN without a prediction), and the kind of event."""
 
     step: int
     ratio: float | None
@@ -209,10 +204,7 @@ class LiveEvent(NamedTuple):
 
 @dataclass
 class Scores:
-    """Errors of predictions and of copying, the curves, the timeline, and the events.
-
-    `alarms_per_hour` is the expected number of false alarms, at 25 frames per second.
-    """
+    """Errors, curves, timeline and events. `alarms_per_hour` is the expected rate of false alarms at 25 frames/s."""
 
     alarms_per_hour: float = 1.0
     points: deque[CurvePoint] = field(default_factory=lambda: deque(maxlen=600))
@@ -238,7 +230,7 @@ class Scores:
         return self.events[-1].number + 1 if self.events else 0
 
     def set_alarms(self, per_hour: float) -> None:
-        """Change the expected number of false alarms. Earlier surprises are still used to set the threshold."""
+        """Change the expected rate of false alarms. Earlier surprises are still used to set the threshold."""
         self.alarms_per_hour, before = per_hour, self._detector.get_state()
         self.__post_init__()
         self._detector.set_state(before)
@@ -253,8 +245,9 @@ class Scores:
     ) -> Kind | None:
         """Add a point to the curves. Return the kind of event that begins with this frame, or None.
 
-        Nothing is an event before there is a record of `N_RECORD` scores, or after a step that is not `even`. If the
-        picture returns to what it was before a cut, that cut becomes a flash, in the curves and the events.
+        `last` is the frame before. `cut` says whether the model found a cut. No event is reported before `N_RECORD`
+        predictions were scored, or if `even` is False, that is, the time since the last frame is unusual. If the
+        picture from before a cut returns, the cut is relabelled as a flash, in the curves and the events.
         """
         counts = even and self.n_scored >= N_RECORD
         kind = self._detector.observe(last, frame, surprise if counts else np.nan, cut and counts)

@@ -56,11 +56,11 @@ def open_session(
     loop: bool = True,
     n_pixels: int = N_PIXELS,
 ) -> Session:
-    """Return a session that is not started. `source` is what `psmt.open_frames` takes, or "camera" for the browser's
-    camera.
+    """Return a session that is not started. `source` is what `psmt.open_frames` takes, or "camera" of the browser.
 
     Pages can change to one of the `others`, to the browser's camera and to the built-in film. The session learns with a
-    copy of the model. `size` is the height of the frames; without it, frames have at most `n_pixels`.
+    copy of the `model`. `size` is the height of the frames. It defaults to that of the model, or to the height at which
+    frames have at most `n_pixels`. `loop` repeats films. Pages can save the model to the file `save_to`.
     """
     if model is not None and size is None:
         size = model.shape_[0]
@@ -89,10 +89,7 @@ def open_session(
 
 
 def open_sessions(*sources: Spec, **options: Any) -> list[Session]:
-    """Return a session for each source, with the options of `open_session`. They share the pixels of one.
-
-    The number of pixels that a machine can predict in time is limited.
-    """
+    """Return a session for each source, with the options of `open_session`. They share the pixels of one session."""
     if len(sources) > MAX_SOURCES:
         raise PSMTError(f"{len(sources)} sources are too many to show at the same time; use at most {MAX_SOURCES}")
     if len(sources) > 1 and options.get("save_to") is not None:
@@ -239,10 +236,7 @@ def _static_route(file: Traversable) -> Route:
 
 
 class _TableResponse(StreamingResponse):
-    """A table that is sent piece by piece. `done` is called when it was sent, or when the client is gone.
-
-    Otherwise, a whole table would be kept in memory for every client that does not read.
-    """
+    """A table that is sent piece by piece, to save memory. At the end, or if the client is gone, `done` is called."""
 
     def __init__(self, text: str, name: str, done: Callable[[], None]) -> None:
         content = text.encode()
@@ -278,10 +272,7 @@ class _Viewer:
 
 
 class _Endpoints:
-    """The addresses of a session that its pages use: the tables and the socket.
-
-    Each page receives the number of sessions.
-    """
+    """The addresses of one session: its tables and its socket. Pages are told the number of sessions."""
 
     def __init__(self, session: Session, n_sessions: int) -> None:
         self._session = session
@@ -336,10 +327,7 @@ class _Endpoints:
                 raise end
 
     def _make_room(self) -> bool:
-        """Disconnect a page that has stopped reading, or that has been silent although pages ping every two seconds.
-
-        Return whether a page was disconnected. Tabs in the background may be silent for a minute. They reconnect later.
-        """
+        """Disconnect a page that does not read, or sends no pings any more, and return whether there was one."""
         before = asyncio.get_running_loop().time() - STALLED
         stalled = [viewer for viewer in self._viewers if (viewer.sending_since or before) < before]
         silent = [viewer for viewer in self._viewers if viewer.heard < before - SILENT]

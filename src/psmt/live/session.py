@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from io import BytesIO
 from pathlib import Path
 from queue import Empty, Full, Queue
 from threading import Event, Thread
@@ -13,12 +14,12 @@ from time import monotonic
 from typing import Any
 
 import numpy as np
+from PIL import Image
 
 from psmt.errors import PSMTError
 from psmt.live.feed import DEFAULT_RATE, Arrival, Feed
 from psmt.live.messages import Control, pack
 from psmt.live.patch import PatchModel, PatchView, PatchWorker
-from psmt.live.pictures import draw_row, draw_strip
 from psmt.live.predictions import (
     MAX_HORIZON,
     CurvePoint,
@@ -32,6 +33,8 @@ from psmt.types import Levels
 from psmt.utils.constraints import check_count
 from psmt.utils.threads import one_blas_thread
 from psmt.video import FramePredictor
+
+_BRIGHTEST = 0.4  # absolute error that is drawn brightest
 
 
 @dataclass(frozen=True)
@@ -102,7 +105,7 @@ class Session:
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop both threads."""
+        """Stop the feed and the thread of the models. Wait at most ten seconds for the thread."""
         self._stopped.set()
         self.feed.stop()
         if self._thread.is_alive():
@@ -170,10 +173,7 @@ class Session:
                 self.feed.keep_up(float(np.quantile(self._busy, 0.8)))
 
     def _keep_horizon(self) -> None:
-        """Set the number of steps that are predicted, so that they cover the time of `_horizon` frames of the source.
-
-        The model may receive fewer frames than the source has. Then one step takes the time of several frames.
-        """
+        """Set the number of predicted steps so that they last `_horizon` frames of the source, with dropped ones."""
         rate, seconds = self.feed.rate or DEFAULT_RATE, self._clock.seconds
         steps = self._horizon if seconds is None else self._horizon / (rate * seconds)
         # A margin keeps the number from changing to and fro.
@@ -245,7 +245,7 @@ class Session:
         self._patch = PatchWorker(PatchModel(self.feed.shape, device=self._device, centre=centre, version=version))
 
     def _choose(self, number: int) -> None:
-        """Continue with another source, and start again."""
+        """Change to the source with this number, and forget what was learned from the present one."""
         names = list(self._choices)
         if number >= len(names) or number == self._chosen:
             return
@@ -330,3 +330,22 @@ class Session:
         )
         for listener in tuple(self.listeners):
             listener()
+
+
+def draw_strip(frame: Levels, predicted: Levels | None, error: Levels) -> bytes:
+    """Return a JPEG file of frame, prediction (grey if None) and the root of the absolute error, side by side."""
+    return draw_row(frame, predicted, np.sqrt(error / np.float32(_BRIGHTEST)))
+
+
+def draw_row(*parts: Levels | None) -> bytes:
+    """Return a JPEG file of pictures (height, width) or (height, width, 3), side by side. None is drawn grey."""
+    known = [part for part in parts if part is not None]
+    shape = max((part.shape for part in known), key=len)
+    levels = np.full((len(parts), *shape), 0.5, np.float32)
+    for place, part in zip(levels, parts, strict=True):
+        if part is not None:
+            place[:] = part if part.shape == shape else part[:, :, None]
+    levels = np.concatenate(list(np.clip(levels, 0, 1)), axis=1)
+    file = BytesIO()
+    Image.fromarray((levels * np.float32(255) + np.float32(0.5)).astype(np.uint8)).save(file, "JPEG", quality=85)
+    return file.getvalue()

@@ -159,7 +159,7 @@ class PSMT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learning):
         return self
 
     def _receive(self, given: Array, frame: Array, code: Array) -> None:
-        """Receive a frame (n_features,) with its code (n_atoms,). `given` is the NumPy array of the frame."""
+        """Receive a frame (n_features,) with its code (n_atoms,). `given` is the same frame as a NumPy array."""
         if self._intervals.n_ahead:
             self._intervals.observe(self._ahead(self._intervals.n_ahead), given)
         if self._table is not None:
@@ -167,7 +167,7 @@ class PSMT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learning):
         self._forecast = None
         self._watch.observe(given)
         if self._extrapolation.adaptive and (self.on_cut == "ignore" or self._watch.scene_length >= 3):
-            latest = self._stacked([*self.moments_.latest(2), code])
+            latest = array_namespace(code).stack([*self.moments_.latest(2), code])
             points, pictures = self._points(latest), self.coder_.decode(latest)
             self._extrapolation.observe(self._engine.numpy(points), self._engine.numpy(pictures))
         if not self.static_window:
@@ -265,7 +265,7 @@ class PSMT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learning):
         return self._scaling.restore(np.concatenate([predicted[None], predicted + bounds]))
 
     def _calibrate(self, n_ahead: int) -> ForecastErrors:
-        """Return the errors of predicting the latest frames. A copy of the model forgets them first."""
+        """Return the errors of predicting the latest frames, by a copy of the model that has forgotten these frames."""
         n_known, window = len(self._watch.frames), len(self.moments_)
         n = min(CALIBRATED + n_ahead - 1, n_known - 3, window // 2)
         if n - n_ahead + 1 < FEWEST:
@@ -317,7 +317,7 @@ class PSMT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learning):
         return self.on_cut == "hold" and self._watch.is_new and self.extrapolates
 
     def _own_codes(self, horizon: int) -> Array:
-        """Return the next codes (horizon, n_atoms) by Algorithm 1, even if `predict_codes` repeats the last code."""
+        """Return the next codes (horizon, n_atoms) by Algorithm 1, whether or not a new scene began (see `_holds`)."""
         previous, latest = self.moments_.latest(2)
         follow, reach = self._rule(horizon), activity_limit(self.activity_bound, self._watch.peak_norm)
         current, codes = latest, []
@@ -330,10 +330,10 @@ class PSMT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learning):
             length = array_namespace(following).linalg.vector_norm(self.coder_.decode((following - latest)[None]))
             previous, current = current, drawn_back(following, latest, length, reach)
             codes.append(current)
-        return self._stacked(codes)
+        return array_namespace(current).stack(codes)
 
     def _rule(self, horizon: int) -> Callable[[int, Array, Array], Array]:
-        """Return a function of a step (from 0) and the two codes before it, which predicts the code (n_atoms,)."""
+        """Return a function (step, previous code, last code) that predicts the code (n_atoms,). Steps count from 0."""
         recover, points = self._recovery(), self._extrapolation.predict_points(horizon)
         if points is None:
             return lambda _, *last: recover_next(recover, self._extrapolation, *last)
@@ -351,10 +351,6 @@ class PSMT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learning):
             engine=self._engine,
         )
 
-    @staticmethod
-    def _stacked(arrays: Sequence[Array]) -> Array:
-        return array_namespace(arrays[0]).stack(arrays)
-
     # The two layers as a transform
 
     def transform(self, X: ArrayLike) -> Array:
@@ -370,8 +366,9 @@ class PSMT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learning):
         if given.shape[1] != len(self.embedding_):
             raise ValueError(f"points have {given.shape[1]} columns, but there are {len(self.embedding_)} components")
         recover = self._recovery()
-        codes = self._stacked([recover(point) for point in self._engine.array(given)])
-        return self._scaling.restore(self._engine.numpy(self.coder_.decode(codes)))
+        codes = [recover(point) for point in self._engine.array(given)]
+        frames = self.coder_.decode(array_namespace(codes[0]).stack(codes))
+        return self._scaling.restore(self._engine.numpy(frames))
 
     @property
     def _n_features_out(self) -> int:

@@ -131,7 +131,7 @@ class Learning(FittedState):
         return self
 
     def _standardised(self, given: Array, parts: Sequence[int]) -> tuple[Scaling, Array]:
-        """Return the scaling of the last series, and all frames (time, n_features), standardised series by series."""
+        """Return the scaling of the last series, and all frames, standardised by series. `parts` are series lengths."""
         if not self.standardise:
             return Scaling.none(given.shape[1]), given
         series = np.split(given, np.cumsum(parts)[:-1])
@@ -150,11 +150,11 @@ class Learning(FittedState):
             )
 
     def _look_back(self, past: Array, begins: Mask, progress: Progress) -> tuple[Choice, SparseCoder | None]:
-        """Return the given or chosen parameters, and the coder of the choice, which can learn further.
+        """Return n_components and lam, and a coder that has learned from all frames except the held-out ones, or None.
 
-        Parameters that are 'auto', and those of an extrapolation with folds, are chosen by walk-forward errors. The
-        coder of the choice has not learned from the held-out frames. It is None if the dictionary must be learned
-        afresh.
+        Values that are 'auto' are chosen by walk-forward errors in the held-out frames. An extrapolation with
+        ``n_folds > 0`` also chooses parameters of its own. The returned coder can go on to learn from the held-out
+        frames. None means that the dictionary must be learned afresh.
         """
         names = ("n_components", "lam", "centred", "rank_tol", "activity_bound", "merge_parallel", "half_stencils")
         how: dict[str, Any] = {name: getattr(self, name) for name in names} | {
@@ -177,12 +177,12 @@ class Learning(FittedState):
     def fit_coder(
         self, samples: Array, learned: SparseCoder | None = None, *, progress: Progress = silent
     ) -> SparseCoder:
-        """Return a coder fitted to the samples (n, n_features) that `dictionary_from` selects, or a given fitted coder.
+        """Return the parameter `coder` if it is fitted, or else a coder fitted to the samples (n, n_features).
 
-        `learned` is a coder that was fitted to all samples except the held-out ones. With `dictionary_from='past'`, it
-        learns from the held-out samples too, so that nothing is learned twice. With 'window', a new coder is fitted,
-        because the dictionary must not depend on earlier frames. A subclass may return another coder, such as that of a
-        model which has learned from the same samples.
+        `learned` is a coder that was fitted to all samples except the held-out ones. With `dictionary_from='past'`, a
+        copy of it learns from the held-out samples too, so that nothing is learned twice. With 'window', a new coder is
+        fitted to the last `window` samples. A subclass may return another coder, such as that of a model which has
+        learned from the same samples.
         """
         place: dict[str, Any] = {"device": self.device, "dtype": self.dtype}
         if self.coder is None:

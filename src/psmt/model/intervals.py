@@ -128,8 +128,8 @@ class ForecastErrors(AttributeState):
 def _quantile(ordered: Array, level: Array) -> Array:
     """Return the quantiles of sorted errors (n, ..) at levels (..).
 
-    A level may lie beyond those of the smallest and the largest error, even below 0 or above 1. Its quantile is then
-    extrapolated: it is farther from the median than this error.
+    A level may lie beyond those of the smallest and the largest error, even below 0 or above 1. The quantile is then
+    extrapolated beyond the smallest or the largest error, away from the median.
 
     >>> _quantile(np.arange(99.0)[:, None], np.array([0.5])).tolist()
     [49.0]

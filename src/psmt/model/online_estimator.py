@@ -104,16 +104,6 @@ class Forecaster(SavedModel, BaseEstimator):
     def predict(self) -> NDArray[Any]:
         """Return the next frame."""
 
-    @property
-    @abstractmethod
-    def surprise_(self) -> float:
-        """Return how unexpected the last frame was, divided by the usual value."""
-
-    @property
-    @abstractmethod
-    def cut_(self) -> bool:
-        """Return whether the last frame began a new scene."""
-
     @abstractmethod
     def check_next(self, X: ArrayLike) -> NDArray[Any]:
         """Return the next frames (time, ..), checked and converted to numbers."""

@@ -16,7 +16,7 @@ from psmt.changes import FrameWatch
 from psmt.coding import SparseCoder
 from psmt.embedding import Embedding, FollowedEmbedding
 from psmt.embedding.followed import EMBEDDING_TOL
-from psmt.embedding.moments import WindowMoments
+from psmt.embedding.moments import ROUNDING, WindowMoments
 from psmt.engines import engine_for
 from psmt.engines.contract import Engine
 from psmt.extrapolation import EXTRAPOLATIONS, Extrapolation, make_extrapolation
@@ -25,8 +25,8 @@ from psmt.model.online_estimator import Forecaster, by_one_thread
 from psmt.model.paper_options import CONSTRAINTS, Departures
 from psmt.model.tables import TableForm
 from psmt.numerics.rank import RANK_TOL
-from psmt.persistence.model_file import Header, check_prediction, load_model, part, plain
-from psmt.persistence.schema import LARGEST_SQUARE, Field, Layout, Size, State, Stateful, under
+from psmt.persistence.model_file import Header, check_prediction, load_model, plain
+from psmt.persistence.schema import LARGEST_SQUARE, Field, Layout, Size, State, Stateful, joined, part, restore, under
 from psmt.recovery import ACTIVITY_FACTOR
 from psmt.selection import Auto, Choice
 from psmt.series import Scaling
@@ -84,7 +84,7 @@ class Parameters(Forecaster):
 
         The dictionary is learned from the frames of the window. Second differences have half stencils at both ends. The
         covariance V of the codes is not regularised, and step 7 has neither a bound nor merged columns. Where the paper
-        leaves something open, this model does not differ from others: a singular V is inverted on its range, and an
+        leaves something open, this model is like every other `PSMT`: a singular V is inverted on its range, and an
         atom that does not vary in the window keeps its activity.
 
         >>> from psmt import PSMT
@@ -180,7 +180,7 @@ class FittedState(Parameters):
 
     @property
     def surprise_(self) -> float:
-        """Return how unexpected the last frame was, divided by the usual value."""
+        """Return the surprise of the last frame: the error of a simple prediction, divided by the usual error."""
         check_is_fitted(self, "moments_")
         return self._watch.surprise
 
@@ -224,24 +224,22 @@ class FittedState(Parameters):
             "embedding": numpy(embedding.matrix),
             "roughness": numpy(embedding.eigenvalues),
         }
-        for name, own in self._parts.items():
-            arrays |= {f"{name}.{key}": value for key, value in own.get_state().items()}
         if self.standardise:
             scaling = self._scaling
             rest = np.broadcast_to(scaling.rest, scaling.mean.shape)
             arrays |= {"scaling.mean": scaling.mean, "scaling.scale": scaling.scale, "scaling.rest": np.array(rest)}
-        return arrays
+        return arrays | joined(self._parts)
 
     @property
     def _parts(self) -> dict[str, Stateful]:
         """Return the parts that have a separate state, by the prefix of their arrays."""
         parts: dict[str, Stateful] = {
-            "moments": self.moments_,
-            "extrapolation": self._extrapolation,
-            "watch": self._watch,
+            "moments.": self.moments_,
+            "extrapolation.": self._extrapolation,
+            "watch.": self._watch,
         }
         if self._intervals.n_ahead:
-            parts["intervals"] = self._intervals
+            parts["intervals."] = self._intervals
         return parts
 
     @classmethod
@@ -287,7 +285,7 @@ class FittedState(Parameters):
         """Return the model of a file, on the given device and with the given precision."""
         place: dict[str, Any] = {"device": device, "dtype": dtype}
         model = cls(**_stored_parameters(header), **place)
-        model.coder_ = SparseCoder.from_stored(header["coder"], arrays["dictionary"], **place)
+        model.coder_ = SparseCoder.from_dictionary(arrays["dictionary"], **place).set_params(**header["coder"])
         model.coder = model.coder_ if header["coder_given"] else None
         model.n_features_in_ = model.coder_.n_features_in_
         if (names := header.get("feature_names")) is not None:
@@ -317,12 +315,13 @@ class FittedState(Parameters):
         self.followed_ = self._start_following()
         n_ahead = state["intervals.errors"].shape[1] if "intervals.errors" in state else 0
         self._intervals, self._forecast = ForecastErrors(n_ahead, self.n_features_in_), None
-        for name, own in self._parts.items():
-            if saved := part(state, f"{name}."):
-                own.set_state(saved)
+        # Files of psmt 0.1.0 and extrapolations that learn nothing have no arrays of some parts.
+        restore({prefix: own for prefix, own in self._parts.items() if part(state, prefix)}, state)
         if self.half_stencils and self.moments_.window.seams:
             raise ValueError("half_stencils=True is for one series, and the window holds several")
         self._scaling = Scaling(**part(state, "scaling.")) if self.standardise else Scaling.none(self.n_features_in_)
+        if np.any(np.abs(self._scaling.rest) > ROUNDING * (np.abs(self._scaling.mean) + self._scaling.scale)):
+            raise ValueError("scaling.rest is larger than a rounding error of scaling.mean")
         self._residual = engine.array(state["rest"])
         self._embedding = Embedding(engine.array(state["embedding"]), engine.array(state["roughness"]))
         return self

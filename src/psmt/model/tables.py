@@ -44,7 +44,7 @@ class TableForm:
         if isinstance(index, pd.DatetimeIndex) and (step := index.freqstr or pd.infer_freq(index)):
             zone = index.tz and str(index.tz)
             last = index[-1].tz_convert("UTC").tz_localize(None) if zone else index[-1]
-            return replace(form, kind="dates", last=last.isoformat(), step=step, zone=zone)
+            return replace(form, kind="dates", last=last.isoformat(), step=getattr(step, "freqstr", step), zone=zone)
         if isinstance(index, pd.PeriodIndex) and (np.diff(index.asi8) == 1).all():
             return replace(form, kind="periods", last=str(index[-1]), step=index.freqstr)
         if pd.api.types.is_numeric_dtype(index.dtype) and len(set(np.diff(index))) == 1 and index[0] != index[1]:
@@ -54,7 +54,7 @@ class TableForm:
 
     @staticmethod
     def check_stored(name: str, stored: object) -> None:
-        """Raise an error that names `name` unless a value from a file has the form that `to_json` returns."""
+        """Raise an error unless a stored value has the form that `to_json` returns. The message calls it `name`."""
         word, number = allowing(None, text), allowing(None, count(0))
         kinds = choice("", "dates", "periods", "numbers")
         own: dict[str, Constraint] = {"library": choice(_PANDAS, "polars"), "kind": kinds, "last": _label}
@@ -83,15 +83,13 @@ class TableForm:
             return pd.date_range(last, periods=first + n, freq=self.step)[first:]
         if self.kind == "periods":
             return pd.period_range(self.last, periods=first + n, freq=self.step)[first:]
-        if self.kind == "numbers" and isinstance(self.last, int):
-            last, step = self.last, int(self.step)
-            return pd.RangeIndex(last + first * step, last + (first + n) * step, step)
         if self.kind == "numbers":
-            return pd.Index(float(self.last) + float(self.step) * np.arange(first, first + n))
+            number = int if isinstance(self.last, int) else float
+            return pd.Index(number(self.last) + number(self.step) * np.arange(first, first + n))
         return pd.RangeIndex(1, n + 1)
 
     def following(self, rows: Any) -> Any:
-        """Return the index of the rows that follow each of the given rows, whose form this is."""
+        """Return the index of the predictions after each of the given rows. The rows must be a table of this form."""
         import pandas as pd
 
         return rows.index[1:].append(self.after(1)) if self.kind else pd.RangeIndex(1, len(rows) + 1)
@@ -100,8 +98,12 @@ class TableForm:
 def as_table(values: Array, names: Any, library: str, index: Any, *, single: bool) -> Any:
     """Return frames (n, n_features) as a data frame. With pandas, a `single` frame is a Series named by its time."""
     if library != _PANDAS:
-        import polars
-
+        try:
+            import polars
+        except ModuleNotFoundError:
+            raise ImportError(
+                "transform='polars' needs polars: pip install polars, or use transform='pandas'"
+            ) from None
         return polars.DataFrame(values, schema=list(names))
     import pandas as pd
 

@@ -59,7 +59,7 @@ class SavedModel(ABC):
     @classmethod
     @abstractmethod
     def from_stored(cls, header: Header, arrays: State, *args: Any, **place: Any) -> Self:
-        """Return the model of a file whose header and arrays were checked against `stored_schema`."""
+        """Return the model of a file, whose header and arrays must have been checked. `place` is as in `load_model`."""
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the model to a file of arrays and JSON, without pickle, completely or not at all.
@@ -68,6 +68,11 @@ class SavedModel(ABC):
         """
         with writing(path) as file:
             self.write_to(file)
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> Self:
+        """Return the model that `save` wrote. Raise `ModelFileError` if the file is damaged or holds another class."""
+        return load_model(path, cls)
 
     def write_to(self, file: IO[bytes]) -> None:
         """Write the model to an open file, in the format of `save`."""
@@ -163,15 +168,6 @@ def check_prediction(predict: Callable[[], NDArray[Any]]) -> None:
     """Raise an error unless a loaded model predicts finite numbers. This is the last check of a file."""
     if not np.isfinite(predict()).all():
         raise ValueError("its prediction is not finite")
-
-
-def part(arrays: Mapping[str, NDArray[Any]], prefix: str) -> State:
-    """Return the arrays whose names begin with a prefix, without the prefix.
-
-    >>> part({"moments.total": np.zeros(1), "rest": np.zeros(1)}, "moments.")
-    {'total': array([0.])}
-    """
-    return {key.removeprefix(prefix): value for key, value in arrays.items() if key.startswith(prefix)}
 
 
 def plain(parameters: Mapping[str, Any]) -> Header:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from math import exp
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,8 +30,28 @@ class Stateful(Protocol):
         """Restore a state that `get_state` returned."""
 
 
+def part(arrays: Mapping[str, NDArray[Any]], prefix: str) -> State:
+    """Return the arrays whose names begin with a prefix, without the prefix.
+
+    >>> part({"moments.total": np.zeros(1), "rest": np.zeros(1)}, "moments.")
+    {'total': array([0.])}
+    """
+    return {key.removeprefix(prefix): value for key, value in arrays.items() if key.startswith(prefix)}
+
+
+def joined(parts: Mapping[str, Stateful]) -> State:
+    """Return the states of all parts in one mapping. Each name begins with the prefix of the part it belongs to."""
+    return {prefix + name: value for prefix, one in parts.items() for name, value in one.get_state().items()}
+
+
+def restore(parts: Mapping[str, Stateful], state: Mapping[str, NDArray[Any]]) -> None:
+    """Set the state of each part from its arrays in a state that `joined` returned."""
+    for prefix, one in parts.items():
+        one.set_state(part(state, prefix))
+
+
 class AttributeState:
-    """Mixin whose state consists of the attributes that a class lists.
+    """Mixin that saves the attributes in `state_arrays` and, in one array, the numbers in `state_figures`.
 
     >>> class Mean(AttributeState):
     ...     state_arrays, state_figures = ("_total",), ("count",)
@@ -46,12 +66,15 @@ class AttributeState:
     """Attributes (arrays or numbers) that are saved separately, by their names without leading underscores."""
     state_figures: tuple[str, ...] = ()
     """Attributes (numbers or short vectors) that are saved together in one array, 'figures'."""
+    state_parts: ClassVar[Mapping[str, str]] = {}
+    """Attributes with a state of their own, and the prefix of the arrays of this state."""
 
     def get_state(self) -> State:
         """Return copies of all arrays that another object of this class needs to continue identically."""
         figures = [getattr(self, name) for name in self.state_figures]
         together = {"figures": np.hstack(figures).astype(np.float64)} if figures else {}
-        return together | {name.lstrip("_"): np.array(getattr(self, name)) for name in self.state_arrays}
+        arrays = {name.lstrip("_"): np.array(getattr(self, name)) for name in self.state_arrays}
+        return together | arrays | joined({prefix: getattr(self, name) for name, prefix in self.state_parts.items()})
 
     def set_state(self, state: Mapping[str, NDArray[Any]], /) -> Any:
         """Restore a state that `get_state` returned."""
@@ -65,6 +88,7 @@ class AttributeState:
         for name in self.state_arrays:
             value = np.array(state[name.lstrip("_")])
             setattr(self, name, value if value.ndim else value.item())
+        restore({prefix: getattr(self, name) for name, prefix in self.state_parts.items()}, state)
 
 
 LARGEST_SQUARE = 1e150
@@ -125,7 +149,7 @@ def counter(least: int = 0, most: int = 2**53) -> Field:
 
 
 def faded(memory: float, most: float = 1.0) -> float:
-    """Return an upper bound of a sum of numbers up to `most`, whose weights fall to 1/e in `memory` steps.
+    """Return an upper bound of a sum of terms up to `most`, whose weights decay by exp(-1 / memory) at each step.
 
     >>> round(faded(8.0), 3)
     8.51
@@ -134,7 +158,7 @@ def faded(memory: float, most: float = 1.0) -> float:
 
 
 def under(prefix: str, schema: Schema, *, group: str = "") -> dict[str, Field]:
-    """Return the fields of a schema with a prefix added to their names, and optionally a group.
+    """Return the fields of a schema with a prefix added to their names. A `group` replaces the group of each field.
 
     >>> list(under("moments.", {"total": Field((3,))}))
     ['moments.total']

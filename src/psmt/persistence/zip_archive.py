@@ -127,7 +127,7 @@ class Archive:
 
     @contextmanager
     def stream(self, name: str) -> Iterator[tuple[ArrayLayout, IO[bytes]]]:
-        """Yield the layout of an array and a stream of its numbers. The caller reads the stream in `trouble_named`."""
+        """Yield the layout of an array and a stream of its numbers."""
         info = self._members[name]
         if info.compress_type not in _STRETCH:
             packed = _NAMES.get(info.compress_type, f"method {info.compress_type}")

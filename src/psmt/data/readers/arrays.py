@@ -80,10 +80,7 @@ def open_npy(path: Path, stop: int | None = None) -> ArrayFrames | SeriesSource:
 
 
 def open_npz(path: Path, stop: int | None = None) -> ArrayFrames | SeriesSource:
-    """Open the frames or the series in a ``.npz`` file. They are held in memory, unlike those of a ``.npy`` file.
-
-    The file must have only one array, or exactly one that is called ``frames`` or ``series``.
-    """
+    """Open the frames or series in a ``.npz`` file: its only array, or the one called ``frames`` or ``series``."""
     try:
         with Archive.open(path) as archive:
             names = archive.names

@@ -126,10 +126,7 @@ def opened(file: Path) -> Iterator[Image.Image]:
 
 @cache
 def _silence_libtiff() -> None:
-    """Keep libtiff from printing to standard error. Exceptions already report damaged files.
-
-    libtiff's function for this is looked up in Pillow's extension module. If it is not exported, nothing happens.
-    """
+    """Keep libtiff from printing errors, where Pillow exports `TIFFSetErrorHandler`. Damaged files still raise."""
     with suppress(OSError, AttributeError):
         set_handler = ctypes.CDLL(import_module("PIL._imaging").__file__).TIFFSetErrorHandler
         set_handler.argtypes, set_handler.restype = [ctypes.c_void_p], ctypes.c_void_p
@@ -137,7 +134,7 @@ def _silence_libtiff() -> None:
 
 
 def _trouble_named(where: str | Path) -> AbstractContextManager[None]:
-    """Return a context in which any error of Pillow's plugins is raised as a `FrameSourceError`."""
+    """Return a context that turns any error of Pillow into a `FrameSourceError`, which names the image `where`."""
     return trouble_named(f"{shown(where)} cannot be read as an image; replace or remove it", FrameSourceError)
 
 

@@ -53,13 +53,11 @@ class Parcels:
 class Scan:
     """The series of one scan."""
 
-    values: Array
-    """(time, n_regions)"""
+    values: Array  # (time, n_regions)
     regions: tuple[str, ...]
     tr: float | None
     remarks: tuple[str, ...]
-    motion: float | None = None
-    """Mean framewise displacement in mm, or None if the confounds do not have it."""
+    motion: float | None = None  # mean framewise displacement in mm, or None if the confounds do not have it
 
 
 def is_scan(path: Path) -> bool:
@@ -135,10 +133,10 @@ def _read(path: Path, parcels: Parcels) -> Scan:
 
 
 class _BoundedGzip(GzipFile):
-    """Reader that refuses large calls of `read`, by which nibabel reads headers and extensions, but not numbers."""
+    """Gzip reader that limits the size of each `read`. nibabel reads only headers and extensions by `read`."""
 
     def read(self, size: int | None = -1) -> bytes:
-        """Return the next bytes. More than 16 MiB are refused, because a damaged file can declare any size."""
+        """Return the next `size` bytes. More than 16 MiB raise ValueError: a damaged file can declare any size."""
         if size is None or not 0 <= size <= _LARGEST_EXTENSION:
             raise ValueError(f"an extension of its header has {size:,} bytes, more than {_LARGEST_EXTENSION:,}")
         return super().read(size)
@@ -188,7 +186,7 @@ def _finite_voxels(image: Any, path: Path) -> tuple[Any, list[str]]:
 
 
 def _masker(parcels: Parcels, finite: Any, how: dict[str, Any]) -> tuple[Any, list[str]]:
-    """Return a nilearn masker and the names of the regions of the atlas. `how` are keyword arguments of the masker."""
+    """Return a nilearn masker with keywords `how`, and the region names. An atlas is cut to the mask image `finite`."""
     from nilearn.maskers import NiftiLabelsMasker, NiftiMapsMasker, NiftiMasker
 
     if parcels.atlas is None:
@@ -205,7 +203,7 @@ def _masker(parcels: Parcels, finite: Any, how: dict[str, Any]) -> tuple[Any, li
 
 
 def _region_names(masker: Any, names: list[str], count: int) -> tuple[str, ...]:
-    """Return a name for each column. Columns are atlas labels that have voxels, maps of an atlas, or voxels."""
+    """Return a name per column: the atlas regions in `names` that have voxels, or `count` voxels without an atlas."""
     if names and names[0].startswith("region"):
         kept = [int(label) for label in masker.region_ids_.values() if label not in ("background", 0)]
         return tuple(f"region {label}" for label in kept)
@@ -213,10 +211,7 @@ def _region_names(masker: Any, names: list[str], count: int) -> tuple[str, ...]:
 
 
 def _confounds(path: Path, parcels: Parcels) -> tuple[Any, Any]:
-    """Return the confound regressors (time, n) of a scan, and the indices of the volumes to keep.
-
-    The regressors are None if no confounds were requested. The indices are None if all volumes are kept.
-    """
+    """Return confound regressors (time, n), or None, and the indices of the volumes to keep, or None for all."""
     asked = parcels.confounds
     if asked is None:
         return None, None
@@ -256,10 +251,7 @@ def _mean_displacement(path: Path, parcels: Parcels) -> float | None:
 
 
 def _table(path: Path) -> Array:
-    """Read regressors (time, n) from a table. A missing value in the first row is replaced by that in the second row.
-
-    fMRIPrep writes such a missing value for each temporal derivative.
-    """
+    """Return regressors (time, n) from a table. Gaps in the first row (usual in fMRIPrep) get values of the second."""
     if not path.exists():
         raise FrameSourceError(
             f"confounds {shown(path)!r} is neither a table nor a strategy; strategies are {', '.join(STRATEGIES)}"

@@ -21,7 +21,7 @@ from psmt.persistence.zip_archive import trouble_named
 from psmt.types import Array, Ints
 from psmt.utils.constraints import near_miss
 from psmt.utils.files import reading, shown, shown_names
-from psmt.utils.validation import check_series, is_number, warn, warn_of_gaps
+from psmt.utils.validation import check_series, is_number, warn, warn_of_times
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -42,6 +42,8 @@ class SeriesSource:
         Number of rows that are used; None for all.
     index_name : str or None
         Name of the column that holds the time of each row. It is not a feature.
+    times : tuple of str, or None
+        The time of each row, as it is written in the file.
     truth : ndarray (time,), or None
         True state at each row, if the series is simulated and has states.
     values : ndarray (n_frames, n_features)
@@ -56,6 +58,7 @@ class SeriesSource:
     path: Path | None = None
     stop: int | None = None
     index_name: str | None = field(default=None, repr=False)
+    times: tuple[str, ...] | None = field(default=None, repr=False)
     truth: Ints | None = field(default=None, repr=False)
     values: Array = field(init=False, repr=False)
     repeatable: ClassVar[bool] = True
@@ -63,26 +66,26 @@ class SeriesSource:
     def __post_init__(self) -> None:
         try:
             values = check_series(self.array[: self.stop], name=self.name, columns=self.feature_names)
-        except ValueError as error:
+        except (TypeError, ValueError) as error:
             raise FrameSourceError(str(error)) from None
         # One memory layout for all sources, so that results agree to the last digit.
         object.__setattr__(self, "values", np.ascontiguousarray(values))
 
     @property
     def n_frames(self) -> int:
-        """Return the number of rows."""
+        """Return the number of rows that are used."""
         return len(self.values)
 
     @property
     def n_features(self) -> int:
-        """Return the number of columns."""
+        """Return the number of features."""
         return int(self.values.shape[1])
 
     def __len__(self) -> int:
         return self.n_frames
 
     def __getitem__(self, key: Any) -> Any:
-        """Return rows as an array, indexed as in NumPy."""
+        """Return ``values[key]``."""
         return self.values[key]
 
     def head(self, stop: int | None) -> SeriesSource:
@@ -112,8 +115,8 @@ def open_text(path: Path, stop: int | None = None) -> SeriesSource:
 
     Columns are separated by commas in ``.csv`` and by tabs in ``.tsv``. If the first line has no number, it holds the
     names of the features. Empty lines are skipped. Two kinds of columns are the index of the rows and not a feature: a
-    column of ISO dates, and a column of increasing numbers with a name such as ``time`` or ``index``. A
-    column of words is left out. Columns that are left out, and gaps in the index, cause a `SeriesWarning`.
+    column of ISO dates, and a column of numbers that never decrease, with a name such as ``time`` or ``index``. A
+    column of words is left out. Such a column, and gaps and repeated times in the index, cause a `SeriesWarning`.
     """
     try:
         # utf-8-sig removes the byte order mark that spreadsheets write.
@@ -150,6 +153,7 @@ def open_text(path: Path, stop: int | None = None) -> SeriesSource:
         path=path,
         stop=stop,
         index_name=None if index is None else label[index],
+        times=None if index is None else tuple(shown(fields[index]) for _, fields in rows),
     )
 
 
@@ -170,32 +174,33 @@ def _index(path: Path, names: tuple[str, ...] | None, rows: Sequence[tuple[int, 
         if not all(map(_date, texts)):
             continue  # reported as a value that is not a number
         times = np.array(list(map(_date, texts)), dtype="datetime64[us]").astype(np.int64)
-        backwards = np.flatnonzero(np.diff(times) < 0)
+        steps = np.diff(times)
+        backwards = np.flatnonzero(steps < 0)
         if len(backwards):
             at = int(backwards[0])
             raise FrameSourceError(
                 f"{shown(path)}: line {rows[at + 1][0]}, column {i + 1}: {shown(texts[at + 1])} comes after "
                 f"{shown(texts[at])}; rows must be in order of time: sort the lines"
             )
-        warn_of_gaps(times, list(map(shown, texts)))
+        warn_of_times(list(map(shown, texts)), steps)
         return i
     for i, name in enumerate(names or ()):
         if name.lower() in _INDEX_NAMES and len(first) > 1 and all(is_number(fields[i]) for _, fields in rows):
-            times = np.array([float(fields[i]) for _, fields in rows])
-            if len(times) > 1 and (np.diff(times) > 0).all():
-                warn_of_gaps(times, times)
+            steps = np.diff([float(fields[i]) for _, fields in rows])
+            if (steps >= 0).all() and (steps > 0).any():
+                warn_of_times([shown(fields[i]) for _, fields in rows], steps)
                 return i
     return None
 
 
 def _is_words(rows: Sequence[tuple[int, list[str]]], column: int) -> bool:
-    """Return whether a column has words only. A field that begins like a number may be a mistyped one."""
+    """Return whether all fields of a column are words. An empty field, or one that begins with a digit, is no word."""
     texts = (fields[column] for _, fields in rows)
     return not any(not text.strip() or is_number(text) or re.match(r"\s*[-+.,]?\d", text) for text in texts)
 
 
 def _date(text: str) -> datetime | None:
-    """Return the date and time that an ISO text says, without its zone, or None for other texts."""
+    """Return the date and time of a text in ISO 8601, without its time zone, or None for any other text."""
     try:
         return datetime.fromisoformat(text.strip()).replace(tzinfo=None)
     except ValueError:
@@ -204,15 +209,8 @@ def _date(text: str) -> datetime | None:
 
 def open_data_frame(table: Any, stop: int | None = None) -> SeriesSource:
     """Open the series in a pandas or polars data frame, with one row per time point and one column per feature."""
-    array = table.to_numpy()
-    if array.dtype.kind not in "buif":
-        odd = [name for name, column in zip(table.columns, array.T, strict=True) if not all(map(is_number, column))]
-        raise FrameSourceError(
-            f"the data frame has columns that are not numeric ({shown_names(map(repr, odd)) if odd else array.dtype}); "
-            "drop or convert them"
-        )
     names = tuple(map(shown, table.columns))
-    return SeriesSource(name="data frame", array=array, feature_names=names, stop=stop)
+    return SeriesSource(name="the data frame", array=table.to_numpy(), feature_names=names, stop=stop)
 
 
 def _names(fields: list[str]) -> tuple[str, ...] | None:
@@ -243,11 +241,7 @@ _NUMBERS = ("double", "single", *(f"{sign}int{bits}" for sign in ("", "u") for b
 
 
 def open_mat(path: Path, stop: int | None = None) -> SeriesSource:
-    """Open the series in a ``.mat`` file (up to version 7.2).
-
-    The file must have only one numeric matrix, or one that is called ``series``. Scalars and vectors, such as a TR, are
-    skipped.
-    """
+    """Open the only numeric matrix in a ``.mat`` file (up to version 7.2). Of several, open one of `_MATRIX_NAMES`."""
     from scipy.io import loadmat, whosmat
 
     with reading(path) as file:

@@ -192,10 +192,7 @@ def _reason(error: Exception) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class VideoFilm(Film):
-    """Frames of a video file. Grey frames are the luma of the film, with black at 0 and white at 1.
-
-    ``n_frames`` is the number that the container declares. Healthy films may have a few frames more or less.
-    """
+    """Frames of a video file. ``n_frames`` is the declared number; healthy films may have a few more or less."""
 
     path: Path
 
@@ -226,10 +223,7 @@ _SEGMENT = b"\x18\x53\x80\x67"
 
 
 def declared_size(path: Path) -> int | None:
-    """Return the size in bytes that a Matroska or WebM file declares, or None if it declares none.
-
-    A file shorter than this was cut short. libav reports that for other containers, but not for these.
-    """
+    """Return the size in bytes that a Matroska or WebM file declares, or None. libav does not check it."""
     with reading(path) as file:
         while identifier := file.read(4):
             length = _vint(file) if identifier in (_EBML, _SEGMENT) else None

@@ -1,10 +1,8 @@
 """Simulated resting-state fMRI with known states, ``builtin:bold``.
 
-There are three worlds. In ``amplitude`` and ``covariance``, a Markov chain draws hidden states. In ``amplitude``, some
-networks of regions are on in each state and the others are off. In ``covariance``, the mean and variance of a network
-do not depend on the state, and states differ only in the networks that fluctuate together. In ``none`` there are no
-states: networks fluctuate slowly, as a stationary linear process. The scan is the haemodynamic response to this
-activity, with noise and drifts, in scanner units.
+A Markov chain draws hidden states, which determine the activity of networks of regions. There are three worlds, see
+`BoldSimulation`. In the world without states, networks fluctuate slowly, as a stationary linear process. The scan is
+the haemodynamic response to this activity, with noise and drifts, in scanner units.
 """
 
 from __future__ import annotations
@@ -44,8 +42,8 @@ class BoldSimulation:
     n_regions, n_networks, n_states : int
         Number of regions, of networks of regions, and of states.
     world : {'amplitude', 'covariance', 'none'}
-        How states differ. In 'amplitude' different networks are active, in 'covariance' different networks fluctuate
-        together, and in 'none' there are no states.
+        How states differ. In 'amplitude' different networks are active. In 'covariance' different networks fluctuate
+        together, with equal means and variances. In 'none' there are no states.
     tr : float
         Repetition time in seconds.
     dwell : float
@@ -55,8 +53,8 @@ class BoldSimulation:
     drift : float
         Standard deviation of slow drifts, relative to that of the networks' signal.
     effect : float
-        Difference between two groups. Every second subject is a patient, and the others are controls. A patient enters
-        the first state this many times as often as a control does. 1 means no difference.
+        Difference between two groups. Every second subject is a patient, and the others are controls. When a state
+        ends, a patient's odds of entering the first state are this many times a control's. 1 means no difference.
     seed : int
         Seed of networks, states and all subjects.
 
@@ -161,7 +159,7 @@ class BoldSimulation:
         )
 
     def _activity(self, rng: np.random.Generator, states: Ints) -> Array:
-        """Draw the activity (settling + n_frames, n_networks) of the networks, given the hidden states."""
+        """Draw the activity (_settling + n_frames, n_networks) of the networks, given the hidden states."""
         drawn = rng.standard_normal((len(states), self.n_networks))
         if self.world == "none":
             return self._autocorrelated(drawn, self.dwell)
@@ -189,7 +187,7 @@ class BoldSimulation:
         return np.asarray(np.argmax(self._responded(present), axis=1), dtype=np.int64)
 
     def _chain(self, index: int) -> Ints:
-        """Draw the hidden states (settling + n_frames,) of one subject."""
+        """Draw the hidden states (_settling + n_frames,) of one subject, including those before the scan begins."""
         draws = np.random.default_rng((self.seed, 4, index)).random(self._settling + self.n_frames)
         moves = self.transitions.copy()
         if self.group(index) == "patient":
@@ -207,10 +205,11 @@ class BoldSimulation:
 
     @property
     def _settling(self) -> int:
+        """Return the number of volumes that are simulated before the scan begins."""
         return int(np.ceil(SETTLING / self.tr))
 
     def _responded(self, activity: Array) -> Array:
-        """Return the haemodynamic response (n_frames, n) to activity (settling + n_frames, n)."""
+        """Return the haemodynamic response (n_frames, n) to activity (_settling + n_frames, n)."""
         from scipy.signal import lfilter  # slow to import, and all commands import this file
 
         seen: Array = lfilter(haemodynamic_response(self.tr), [1.0], activity, axis=0)

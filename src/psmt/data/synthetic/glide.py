@@ -116,7 +116,7 @@ class GlideFilm(BuiltinFilm, IndexedFilm):
     Examples
     --------
     >>> film = GlideFilm(n_frames=1_000, seed=1, speed=0.5)
-    >>> film.frame(999).shape
+    >>> film[999].shape
     (200, 200)
     >>> film.motion(start=10, stop=14).speed.round(3)
     array([0.5, 0.5, 0.5, 0.5])
@@ -148,14 +148,8 @@ class GlideFilm(BuiltinFilm, IndexedFilm):
         text = f"glide {VERSION} {self.n_frames} {self.seed} {speed!r} {float(self.noise)!r} {self.size}"
         return hashlib.sha256(text.encode()).hexdigest()
 
-    def frame(self, index: int) -> Frame:
-        """Return the grey frame ``(size, size)`` at ``index``, without computing earlier ones."""
-        if not 0 <= index < self.n_frames:
-            raise IndexError(f"frame {index} is outside the film; it has the frames 0 to {self.n_frames - 1}")
-        return self._render(self.motion(start=index, stop=index + 1), 0)
-
     def _frame(self, index: int, *, colour: bool) -> Frame:
-        return channels(self.frame(index), colour=colour)
+        return channels(self._render(self.motion(start=index, stop=index + 1), 0), colour=colour)
 
     def motion(self, start: int = 0, stop: int | None = None) -> GlideMotion:
         """Return the true motion of the camera in the frames ``start`` to ``stop - 1``."""
@@ -191,7 +185,7 @@ class GlideFilm(BuiltinFilm, IndexedFilm):
 
 
 def view(seed: int, motion: GlideMotion, index: int, *, noise: float, rng: np.random.Generator | None) -> Frame:
-    """Return the grey frame ``(size, size)`` that the camera sees in the world of a seed, with sensor noise."""
+    """Return the grey frame ``(size, size)`` at entry `index` of `motion`. `rng` draws the noise; None adds none."""
     world = _world(seed)
     zoom = motion.zoom[index]
     cos, sin = np.cos(motion.angle[index]) / zoom, np.sin(motion.angle[index]) / zoom
@@ -210,13 +204,8 @@ def _path(seed: int, way: Array) -> tuple[Array, ...]:
     # Table sizes are powers of two, so that few tables are computed whichever frames are requested.
     at, row, column, row_slope, column_slope = _places(seed, 1 << int(way.max() / KNOT).bit_length())
     k = slice(*np.searchsorted(at, [way.min() - 2 * KNOT, way.max() + 2 * KNOT]))
-    _, zoom, angle = _waves(seed, way)
-    return (
-        CubicHermiteSpline(at[k], row[k], row_slope[k])(way),
-        CubicHermiteSpline(at[k], column[k], column_slope[k])(way),
-        zoom,
-        angle,
-    )
+    pairs = (row, row_slope), (column, column_slope)
+    return *(CubicHermiteSpline(at[k], place[k], slope[k])(way) for place, slope in pairs), *_waves(seed, way)[1:]
 
 
 @lru_cache(maxsize=4)
@@ -244,18 +233,14 @@ def _waves(seed: int, way: Array) -> tuple[Array, Array, Array]:
 
 
 def _stretches(seed: int, time: Array) -> Array:
-    """Return the distance ``(n,)`` in frame pixels that the camera has travelled at times ``(n,)``.
-
-    Calm and lively stretches alternate.
-    """
+    """Return the travelled distance ``(n,)`` in frame pixels at times ``(n,)``. Calm and lively stretches alternate."""
     count = int(time.max() // STRETCH[0]) + 2
     # Stretches are drawn in order, so that a longer film begins like a shorter one.
     draws = np.random.default_rng((seed, 1)).uniform(size=(count, 2))
     length = np.floor(STRETCH[0] + (STRETCH[1] - STRETCH[0]) * draws[:, 0])
     calm = np.arange(count) % 2 == 1
-    speed = np.where(
-        calm, CALM[0] + (CALM[1] - CALM[0]) * draws[:, 1], LIVELY[0] + (LIVELY[1] - LIVELY[0]) * draws[:, 1]
-    )
+    low, high = np.where(calm, np.array([CALM]).T, np.array([LIVELY]).T)
+    speed = low + (high - low) * draws[:, 1]
     before = np.concatenate([speed[:1], speed[:-1]])
     # Speeds change by a smoothstep, which covers half a ramp at the new speed.
     distance = before * length + (speed - before) * (length - RAMP / 2)
@@ -269,10 +254,8 @@ def _stretches(seed: int, time: Array) -> Array:
 
 
 class _World(NamedTuple):
-    coefficients: Levels
-    """Coefficients ``(WORLD, WORLD)`` of a cubic spline through the picture."""
-    contrast: float
-    """Median standard deviation of grey levels in a patch."""
+    coefficients: Levels  # of a cubic spline through the picture (WORLD, WORLD)
+    contrast: float  # median standard deviation of grey levels in a patch
 
 
 @lru_cache(maxsize=8)  # 4 MiB each
@@ -318,8 +301,9 @@ def _texture(rng: np.random.Generator) -> Levels:
 def _lay(leaves: Array, texture: Levels, offsets: Any, picture: Levels) -> None:
     """Paint leaves into the picture, in place. Later leaves cover earlier ones.
 
-    A row of `leaves` is row, column, half length, half width, angle, shade, shading, fold, vein, gap. A leaf is the
-    area between two parabolas, with veins that branch off its midrib.
+    A leaf is the area between two parabolas, with veins that branch off its midrib. A row of `leaves` holds row,
+    column, half length, half width, angle, grey level (shade), its gradient along the leaf (shading), the step at the
+    midrib (fold), the contrast of veins and their distance (gap). `offsets` (n, 2) shift the texture of each leaf.
     """
     for n in range(len(leaves)):
         row, column, length, width, angle, shade, shading, fold, vein, gap = leaves[n]
@@ -346,7 +330,7 @@ def _lay(leaves: Array, texture: Levels, offsets: Any, picture: Levels) -> None:
 
 @njit(cache=True, fastmath=True, nogil=True)
 def _sample(world: Levels, centre_row: float, centre_column: float, cos: float, sin: float, frame: Frame) -> None:
-    """Fill ``frame`` with the periodic cubic spline ``world`` at a rotated and zoomed grid around the centre."""
+    """Sample the spline of coefficients ``world`` into ``frame``. `cos` and `sin` of the angle are divided by zoom."""
     size = frame.shape[0]
     last = world.shape[0] - 1  # the side is a power of two
     half = (size - 1) / 2

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,8 +12,6 @@ from numpy.typing import ArrayLike, NDArray
 from psmt.engines import engine_for
 from psmt.extrapolation import Gain
 from psmt.model.baselines.last_frames import SeriesBaseline
-from psmt.persistence.model_file import part
-from psmt.persistence.schema import State
 from psmt.types import Array
 from psmt.utils.constraints import check_count
 
@@ -21,12 +19,10 @@ _MEMORY = 500  # frames after which the weight of a frame has fallen to 1/e. `fi
 
 
 class PixelGain(SeriesBaseline):
-    """Predicts the last frame plus a gain times its last change. This is the rule 'gain' of PSMT, applied to pixels.
-
-    The gain is the common gain of `psmt.extrapolation.Gain`. `update` continues to learn it.
-    """
+    """Predicts the last frame plus a learned gain times its last change: the rule 'gain' of PSMT, applied to pixels."""
 
     n_last = 2
+    state_parts: ClassVar = {"_gain": "gain_"}
 
     def learn(self, past: Array) -> None:
         """Learn the gain from the checked past frames (time, n_features)."""
@@ -41,24 +37,19 @@ class PixelGain(SeriesBaseline):
         """Return the frame (n_features,) that follows the last two frames (2, n_features)."""
         return self._gain.advance(last[0], last[1])
 
-    def get_state(self) -> State:
-        """Return copies of the last frames and of the sums from which the gain is computed."""
-        return super().get_state() | {f"gain_{name}": value for name, value in self._gain.get_state().items()}
-
     def set_state(self, state: Mapping[str, NDArray[Any]], /) -> Self:
         """Restore the state of a predictor with the same parameters."""
-        super().set_state(state)
         self._gain = Gain()
-        self._gain.set_state(part(state, "gain_"))
-        return self
+        return super().set_state(state)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class PatchMotion(SeriesBaseline):
-    """Predicts that the picture moves on as between the last two: optical flow (Lucas-Kanade) in the patch, with gains.
+    """Predicts that the motion between the last two pictures (optical flow, Lucas-Kanade) continues, with gains.
 
-    Each pixel has a gain, by least squares, which is shrunk towards a gain that all pixels share. Gains are smaller at
-    the edges, because the flow does not know what enters the patch there. `update` continues to learn them.
+    The change of each pixel is multiplied by a gain. It is learned by least squares and shrunk towards a gain that all
+    pixels share. Gains are smaller at the edges, because the flow does not know what enters the patch there. `update`
+    continues to learn them.
 
     Parameters
     ----------
@@ -85,7 +76,7 @@ class PatchMotion(SeriesBaseline):
         return past
 
     def learn(self, past: Array) -> None:
-        """Learn the gain from the checked past frames (time, n_features)."""
+        """Learn the gains from the latest of the checked past frames (time, n_features)."""
         self.sums_ = np.zeros((2, past.shape[1]))
         recent = np.asarray(past[-3 * _MEMORY :])
         for t in range(2, len(recent)):
@@ -109,7 +100,7 @@ class PatchMotion(SeriesBaseline):
         return np.clip((product + prior * common) / (energy + prior), 0.0, 1.0)
 
     def _change(self, last: Array) -> Array:
-        """Return the change (n_features,) to the next picture if it moves as between the last two (2, n_features)."""
+        """Return the change (n_features,) to the next picture if the motion between the last two continues."""
         before, now = last.astype(np.float32).reshape(2, *self.picture_shape)
         kernels = engine_for("cpu").frames
         return (kernels.moved(now, kernels.flow(before, now)) - now).astype(np.float64).ravel()

@@ -61,7 +61,7 @@ class SlowFeatures(SeriesBaseline):
     learned = ("weights_",)
 
     def learn(self, past: Array) -> None:
-        """Learn components and weights from the checked past frames (time, n_features)."""
+        """Learn the slow features and their number from the checked past frames (time, n_features)."""
         early = _before_the_last_eighth(past)
         held = np.asarray(past[len(early) - 2 :]) if len(early) > self.n_last else past[:0]
         steps, targets = np.diff(held[:-1], axis=0), np.diff(held[1:], axis=0)
