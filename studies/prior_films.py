@@ -34,7 +34,7 @@ def built_in_films() -> Iterator[Levels]:
     for seed, (speed, noise) in enumerate(_GLIDES):
         # Rendered at twice the size and halved, so that frames are as sharp as shrunk frames of real films.
         film = GlideFilm(n_frames=_LENGTH, seed=100 + seed, speed=2 * speed, noise=noise, size=2 * _SIZE)
-        yield np.stack([_halved(film.frame(t)) for t in range(_LENGTH)])
+        yield np.stack([_halved(film[t]) for t in range(_LENGTH)])
     for seed, noise in _WALKS:
         yield walkers(seed, noise)
     for seed, shake in _SHAKES:
@@ -85,7 +85,7 @@ def shaken_pan(seed: int, shake: float, n_frames: int = _LENGTH) -> Levels:
 
 def _still(seed: int) -> Levels:
     """Return a picture (400, 400) of the built-in world."""
-    return GlideFilm(seed=seed, size=4 * _SIZE, speed=0.0, n_frames=1).frame(0).astype(np.float32)
+    return GlideFilm(seed=seed, size=4 * _SIZE, speed=0.0, n_frames=1)[0].astype(np.float32)
 
 
 def _halved(frame: Levels) -> Levels:

@@ -111,7 +111,7 @@ def make_result():
         for i, method in enumerate(METHODS):
             predicted = estimates + 0.1 * (i + 1) * rng.standard_normal(frames.shape)
             vs_code, vs_frame = mse(predicted, estimates), mse(predicted, frames)
-            scores[method] = Score(np.arange(1, horizon + 1), predicted, vs_code, vs_frame)
+            scores[method] = Score(predicted, vs_code, vs_frame)
         return PhaseResult(FilmPhase(name, start), 64, 0.3, frames, estimates, scores, scores, (side, side))
 
     return make

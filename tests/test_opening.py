@@ -39,7 +39,6 @@ ALLOWED = {
     "engines/torch/cuda.py: files('psmt.engines.torch').joinpath(file).read_bytes()": "a file of the package",
     "live/serving.py: file.read_bytes()": "a file of the package",
     "experiments/brain/exports.py: Path(__file__).with_name('columns.toml').read_text()": "a file of the package",
-    "live/pictures.py: path.read_bytes()": "a temporary film that was just written",
     "data/readers/video.py: av.open(medium.address)": "cameras and streams",
     "experiments/predict_video/recording.py: np.loadtxt(block)": "lines of text",
     "datasets.py: load(film)": "a built-in film",

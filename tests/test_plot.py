@@ -179,14 +179,6 @@ def test_surprise_of_numbers():
     assert "no cut" in plot.surprise(np.ones(4)).get_title("left")
 
 
-def test_the_choice_of_a_model_is_drawn(model, series_model):
-    ax = plot.sweep(model)
-    best = min(model.choice_.scores.values())
-    assert ax.lines[-1].get_xydata().tolist() == [[model.lam_, best]]
-    with pytest.raises(PSMTError, match="nothing was chosen"):
-        plot.sweep(series_model)
-
-
 # Files
 
 

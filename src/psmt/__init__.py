@@ -3,7 +3,7 @@
     frames -> patches -> codes -> moments -> embedding -> extrapolation -> recovery -> predicted patch
 
 - `PSMT`: Algorithm 1 of the paper, on any array (time, features); `PSMT.for_series` for series other than films.
-- `FramePredictor`: whole frames (time, height, width). It is built beside the paper and has neither of its layers.
+- `FramePredictor`: whole frames (time, height, width). It is not part of the paper and uses neither of its two layers.
 - `SparseCoder` and `TemporalEmbedding`: the two layers of `PSMT`, which can be used separately.
 - `read_patches`, `open_frames`: films, images, arrays, cameras and streams, as patches or as frames.
 - `brain`: networks and states of a group of brains, from series of regions; `psmt brain` on the command line.

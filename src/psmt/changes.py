@@ -35,8 +35,8 @@ def _detect(
 ) -> Mask:
     """Return a mask (n,) of the frames that are cuts, given errors (n, 4) in the order of `CutDetector.observe`.
 
-    The arrays `figures` and `recent` are the state of the detector and are changed in place. The first `fewest` frames
-    are never cuts.
+    The arrays `figures` and `recent` are the state of a `CutDetector` and are changed in place. The last four arguments
+    are its parameters. The first `fewest` of the n frames are never cuts.
     """
     cuts = np.zeros(len(errors), dtype=np.bool_)
     fade = np.exp(-1.0 / _MEMORY)
@@ -96,13 +96,13 @@ class CutDetector(AttributeState):
         A cut differs from the frame before it by at least this fraction of the picture's variance. After a jolt, a
         stutter or one step of a fade, the difference is smaller.
     n_recent : int
-        Number of recent errors, excluding those of cuts. The error of a cut must exceed their maximum by a factor. This
-        serves frames of few features, whose errors vary so much that a mean says little.
+        The error of a cut must also exceed the largest of this many recent errors, times a factor (see `worst`). Errors
+        of cuts are left out. Use it for frames of few features, whose errors vary so much that a mean says little.
     worst : float
-        This factor, for a frame that has nothing in common with the frame before it. For other frames it is divided by
-        d squared, where d is the difference of the two frames as a fraction of the picture's variance.
+        The factor, if a frame has nothing in common with the frame before it. Otherwise the factor is
+        ``worst / d**2``, where d is the difference of the two frames as a fraction of the picture's variance.
     fewest : int
-        Number of errors that must be known before a cut can be detected.
+        The first `fewest` frames of each call of `observe_all` are never cuts. So with `observe`, use 0.
     """
 
     state_figures = ("figures",)
@@ -136,9 +136,9 @@ class CutDetector(AttributeState):
         return {"figures": Field((6,), low=0.0, high=most)} | recent
 
     def observe(self, error: float, copy_error: float, contrast: float, unexplained: float = np.inf) -> None:
-        """Receive the mean squared errors of predicting and of copying a frame, and the variance over its pixels.
+        """Receive the mean squared errors of predicting and of copying a frame, and its contrast (pixel variance).
 
-        `unexplained` is the error of the last frame after it was moved by the motion that fits this frame best.
+        `unexplained` is the mean squared error that is left after the last frame was moved to fit this frame best.
         """
         self.observe_all(np.array([[error, copy_error, contrast, unexplained]]))
 
@@ -154,7 +154,7 @@ class FrameWatch(AttributeState):
     """Surprise and cuts of a series, without a model.
 
     There are two predictions of a frame (n_features,): a copy of the last frame, and the straight line through the last
-    two frames. The error is that of the closer one. So neither steady motion nor a still picture is surprising.
+    two frames. The smaller of their two errors counts. So neither steady motion nor a still picture is surprising.
 
     The contrast that `CutDetector` needs is the larger of two numbers: the variance over a frame's features, and the
     energy of the frame about the mean of the latest frames. The variance makes cuts rare where a static camera shows a
@@ -233,7 +233,7 @@ class FrameWatch(AttributeState):
         self._look()
 
     def _add(self, frame: Array) -> None:
-        """Store a frame with its two errors, as a copy of the last frame and on the line, and with its variance."""
+        """Store a frame, its variance, and the errors of two predictions: the copy, and the line through two frames."""
         before = self._frames[-2:]
         copied = _mean_square(frame - before[-1]) if before else 0.0
         continued = _mean_square(frame - 2.0 * before[-1] + before[-2]) if len(before) > 1 else copied
@@ -242,7 +242,7 @@ class FrameWatch(AttributeState):
         self._errors = np.vstack([self._errors, errors])[-self._n_kept :]
 
     def _look(self) -> None:
-        """Detect the cuts among the stored frames, and set the attributes of the class."""
+        """Detect the cuts among the stored frames. Set `surprise`, `cut`, `scene_length` and `is_new`."""
         copied, continued, energies = self._errors.T
         errors = np.minimum(copied, continued)[1:]
         errors[:1] = copied[1:2]  # the frame before the first two is not known
@@ -264,7 +264,7 @@ class FrameWatch(AttributeState):
 
     @classmethod
     def schema(cls, n_features: Size) -> dict[str, Field]:
-        """Return the schema of the saved state. A series that is shorter than the window has fewer frames and norms."""
+        """Return the schema of the saved state. The number of frames and of norms is not fixed."""
         return {"frames": Field(("n_watched", n_features)), "norms": Field(("n_norms",), low=0.0)}
 
     @classmethod

@@ -36,7 +36,7 @@ __all__ = ["Dataset", "load", "load_bold", "load_glide"]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Dataset:
-    """A series to learn from, and what is known about it.
+    """A series to learn from, with its names, its source and its true motion or states.
 
     Attributes
     ----------

@@ -5,8 +5,6 @@ pair of values. The dictionary must not have been learned from the predicted fra
 smoother than future codes. `PSMT.fit` ensures this, and lets the dictionary learn from these frames after the choice.
 """
 
-from __future__ import annotations
-
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, Self
 
@@ -53,7 +51,7 @@ class Choice:
 
     @staticmethod
     def check_stored(name: str, values: object) -> None:
-        """Raise an error that names `name` unless `values` have the form that `to_json` returns."""
+        """Raise an error unless `values` have the form that `to_json` returns. The message calls them `name`."""
         size = allowing(None, count())
         mapping({"n_components": size, "lam": real(), "scores": each(_check_score)})(name, values)
 
@@ -95,11 +93,11 @@ def walk_forward(
     progress: Progress = silent,
     **embedding_options: Any,
 ) -> Choice:
-    """Return the best (n_components, lam) for the window's codes (time, n_atoms). Only parameters that are 'auto' vary.
+    """Return the (n_components, lam) that predict the window's last codes best. Only 'auto' parameters are varied.
 
-    An adaptive `extrapolation` learns at the same time, from steps that the embedding was not fitted to. `begins`
-    (time,) marks the first code of each series, and the first two codes of a series are not predicted.
-    `embedding_options` are those of `embed_window`.
+    An adaptive `extrapolation` learns at the same time, from steps that the embedding was not fitted to. `codes` are
+    (time, n_atoms). `begins` (time,) marks the first code of each series, and the first two codes of a series are not
+    predicted. `embedding_options` are those of `embed_window`.
     """
     first = np.zeros(len(codes), dtype=bool) if begins is None else begins
     start = len(codes) - held_out(len(codes))
@@ -156,11 +154,11 @@ def choose_by_folds(
     progress: Progress = silent,
     **embedding_options: Any,
 ) -> Choice:
-    """Return the best (n_components, lam) for an extrapolation with folds, which first chooses its own parameters.
+    """Let an extrapolation choose its parameters on folds of the past. Return the best (n_components, lam) for it.
 
     The folds lie at the end of the window of frames (time, n_features) and codes (time, n_atoms). Each fold has an
-    embedding that was learned from the codes before it. lam is the value with which codes are recovered best from their
-    true points. `embedding_options` are those of `embed_window`.
+    embedding that was learned from the codes before it. lam is the value with which the codes of the last fold are
+    recovered best from their own points. `embedding_options` are those of `embed_window`.
     """
     engine, n_folds = engine_for(device), extrapolation.n_folds
     own, length = engine.array(codes), held_out(len(codes))

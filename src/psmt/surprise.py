@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from psmt.types import Levels
-from psmt.utils.constraints import check_real
+from psmt.utils.constraints import by_name, check_real
 from psmt.video.events import EventDetector, Kind
 from psmt.video.frames import check_next_frame
 from psmt.video.model import FramePredictor
@@ -35,7 +35,7 @@ N_RECORD = 30
 class StepClock:
     """Measures the time between successive frames that a model receives, and detects uneven steps.
 
-    Where frames were dropped, or the film jumped, the change between two frames is larger than in the film.
+    After dropped frames or a jump in the film, the change between two frames is larger than usual. It is not an event.
     """
 
     _QUIET = 5  # frames after an uneven step that are not events either
@@ -53,7 +53,7 @@ class StepClock:
         return float(np.median(self._steps)) if len(self._steps) > 1 else None
 
     def is_even(self, position: float) -> bool:
-        """Receive the time of the next frame in seconds. Return whether this step and the last few steps were even."""
+        """Receive the time of the next frame in seconds. Return whether this and the last few steps were even."""
         step, usual = 0.0 if self._last is None else position - self._last, self.seconds
         self._last = position
         if 0 < step < self._LONGEST:
@@ -71,7 +71,7 @@ class SurpriseEvent(NamedTuple):
     time: float
     """Time of the frame in seconds."""
     kind: Kind
-    """'cut' (a new scene), 'flash' (the picture returned to that before the last cut) or 'surprise' (anything else)."""
+    """'cut' (a new scene), 'flash' (the scene before the last cut is back) or 'surprise' (anything else)."""
     surprise: float
     """Error of the prediction, relative to the usual error."""
     before: Levels
@@ -79,6 +79,7 @@ class SurpriseEvent(NamedTuple):
     came: Levels
 
 
+@by_name
 class SurpriseDetector:
     """Detects unexpected frames of a film or camera, while a model learns what is usual there.
 

@@ -1,7 +1,5 @@
 """Types that the whole package shares: arrays, progress, predictors."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, Protocol, Self, TypeAlias
 

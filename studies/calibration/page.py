@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
-from psmt.evaluation import FEWEST_VALUES, mean_interval
-from psmt.evaluation.intervals import FEWEST_SWAPS
+from psmt.evaluation.intervals import FEWEST_SWAPS, FEWEST_VALUES, mean_interval
 from psmt.evaluation.null_models import NULL_NAMES
 from psmt.experiments.brain.reproducibility import split_interval
 from studies.calibration.measure import (

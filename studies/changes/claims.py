@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from psmt.evaluation import mean_interval
-from psmt.report import INCONCLUSIVE, Claim, Judgement, error_ratio_evidence
+from psmt.report.claim import INCONCLUSIVE, Claim, Judgement, error_ratio_evidence
 from psmt.report.numbers import percent, signed
 from studies.changes.result import ChangesResult
 from studies.changes.settings import CHANGES

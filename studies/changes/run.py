@@ -20,7 +20,7 @@ from psmt.pipeline.run import Run
 from psmt.pipeline.tasks import Task, on_device
 from psmt.series import Scaling
 from psmt.types import Array, Predictor, Result
-from psmt.utils.disk_series import mean_of, spread_of
+from psmt.utils.disk_series import blocks, mean_of
 from psmt.utils.validation import check_film
 from studies.changes.result import ChangesResult
 from studies.changes.settings import KINDS, ChangesSettings
@@ -113,7 +113,9 @@ def changed(patches: Array, place: int, kind: str, *, horizon: int, flash: float
         start = int(rng.integers(place + horizon, len(patches) - horizon, endpoint=True))
     frames = np.array(patches[start : start + horizon])
     if kind == "flash":
-        frames[0] += flash * spread_of(patches[:place])
+        mean = mean_of(patches[:place]).mean()
+        power = sum(np.square(block - mean).sum() for block in blocks(patches[:place]))
+        frames[0] += flash * np.sqrt(power / patches[:place].size)
     return frames
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from math import exp, log
 
-from psmt.report import Claim, Evidence, Judgement, error_ratio_evidence
+from psmt.report.claim import Claim, Evidence, Judgement, error_ratio_evidence
 from psmt.report.numbers import ratio
 from studies.locality.result import MATERIALS, LocalityResult, Material, versus_copying
 from studies.locality.settings import label

@@ -9,7 +9,7 @@ from typing import NamedTuple, TypeAlias
 
 from psmt.evaluation import Interval, log_mse, mean_interval, trimmed
 from psmt.experiments.table_1 import MARGIN, PAPER_SIZE, compare
-from psmt.report import Evidence, Verdict, all_hold, error_ratio_evidence
+from psmt.report.claim import Evidence, Verdict, all_hold, error_ratio_evidence
 from psmt.types import Array
 from studies.readings.reading import Reading
 from studies.readings.settings import ReadingsSettings

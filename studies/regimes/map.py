@@ -11,7 +11,7 @@ import numpy as np
 from psmt.evaluation import METHODS as METHOD_NAMES
 from psmt.evaluation import Interval, swap_interval
 from psmt.evaluation.metrics import FLOOR
-from psmt.report import Verdict, error_ratio_evidence
+from psmt.report.claim import Verdict, error_ratio_evidence
 from psmt.types import Array
 
 MARGIN = 0.05

@@ -21,7 +21,7 @@ def with_errors():
         scores = dict(result.scores)
         for method, error in errors.items():
             constant = np.full(len(result.frames), error)
-            scores[method] = Score(scores[method].frames, scores[method].predicted, constant, constant)
+            scores[method] = Score(scores[method].predicted, constant, constant)
         return replace(result, scores=scores)
 
     return change

@@ -76,7 +76,7 @@ def main() -> None:
     answers = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)  # what a case prints is no answer
     # Whole frames remember few pixels, so that their files are small, and a case is quick.
-    correction._FRAMES, correction._PIXELS, correction._ROWS = 4, 32, 32
+    correction.PIXELWISE = correction.PIXELWISE._replace(frames=4, crops=32, batch=32)
     # It has one thread anyway, and the search for libraries would take most of the time of a task.
     threads.threadpool_limits = lambda *_, **__: nullcontext()
     warm_up()

@@ -24,7 +24,7 @@ class Course(NamedTuple):
     embedding: Array
     """(time, n_components): coordinates of the trajectory."""
     states: Ints
-    """(time,): the state that contributes most to each volume. The first state is 0."""
+    """(time,): the state with the largest weight in each volume, see `StateModel.shown`. The first state is 0."""
     probabilities: Array
     """(time, n_states): probability that the person is in each state."""
 
@@ -65,7 +65,7 @@ def state_dynamics(people: Sequence[Ints], n_states: int) -> StateDynamics:
 
 
 def state_means(courses: Sequence[Course], n_states: int) -> Array:
-    """Return the mean volume (n_states, n_regions) of each state over all people, which is 0 without volumes."""
+    """Return the mean volume (n_states, n_regions) of each state over all people. It is 0 if the state never occurs."""
     sums, counts = np.zeros((n_states, courses[0].series.shape[1])), np.zeros(n_states)
     for course in courses:
         np.add.at(sums, course.states, course.series)

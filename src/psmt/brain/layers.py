@@ -1,7 +1,5 @@
 """The two layers of PSMT for a group: one dictionary, one embedding, and each person's trajectory in the embedding."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 
@@ -50,13 +48,13 @@ def training_volumes(people: Sequence[Array]) -> Array:
 
 
 def learn_networks(*, volumes: Array, n_atoms: int, alpha: float, seed: int) -> Result:
-    """Return the ``dictionary`` (n_atoms, n_regions) of training volumes (n, n_regions). This is one task."""
+    """Return ``dictionary`` (n_atoms, n_regions), learned from training volumes (n, n_regions) by a `SparseCoder`."""
     learner = SparseCoder(n_atoms=n_atoms, alpha=alpha, max_epochs=MAX_EPOCHS, random_state=seed)
     return {"dictionary": learner.fit(volumes).dictionary_}
 
 
 def code_person(*, series: Array, dictionary: Array, alpha: float) -> Result:
-    """Return the codes of a person's cleaned series (time, n_regions), and their `moments`. This is one task.
+    """Return the codes of a person's cleaned series (time, n_regions), and their `moments`.
 
     The codes are the arrays ``data``, ``indices`` and ``indptr`` of a sparse array (time, n_atoms).
     """
@@ -80,9 +78,10 @@ def moments(codes: Array) -> Result:
 def embed_group(sums: Sequence[Result], n_volumes: int, dictionary: Array, n_components: int) -> Array:
     """Return the matrix (n_components, n_atoms) that maps codes to the trajectory, given the `moments` of each person.
 
-    Each direction of the embedding has variance one, even if the brain hardly moves along it. So each direction is
-    weighted by the size of its pattern of regions, and by its smoothness compared with noise. The trajectory consists
-    of the principal components of these patterns. Its distances are distances between patterns of activity.
+    `n_volumes` is the number of volumes of all people. Each direction of the embedding has variance one, even if the
+    brain hardly moves along it. So each direction is replaced by its pattern, which is its covariance with the regions,
+    times its smoothness compared with noise. The trajectory consists of the principal components of these patterns, so
+    its distances are distances between patterns of activity.
     """
     products = np.sum([one["products"] for one in sums], axis=0)
     curvature = np.sum([one["curvature"] for one in sums], axis=0)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from os import PathLike
 from types import SimpleNamespace
 from typing import Any, Literal, Self
 
@@ -16,8 +15,8 @@ from psmt.brain.layers import clean, code_person, embed_group, join, learn_netwo
 from psmt.brain.states import MEMORIES, StateModel, choose_number, learn_states, score_states
 from psmt.data import Spec, open_series
 from psmt.errors import FrameSourceError, NotEnoughFramesError, SilentCodesError
-from psmt.persistence.model_file import Header, SavedModel, check_prediction, load_model, part
-from psmt.persistence.schema import Field, Layout, State, under
+from psmt.persistence.model_file import Header, SavedModel, check_prediction
+from psmt.persistence.schema import Field, Layout, State, part, under
 from psmt.types import Array, Result
 from psmt.utils.constraints import Constraint, allowing, check_parameters, count, each, mapping, real, text
 from psmt.utils.threads import one_blas_thread
@@ -87,7 +86,7 @@ class GroupModel(SavedModel):
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """The values of those parameters of `fit_group` that this model determines."""
+        """The sizes, `alpha` and `high_pass` of the model, as keyword arguments of `fit_group`."""
         sizes = {"n_atoms": len(self.networks_), "n_components": len(self.embedding_), "n_states": self.n_states}
         return {"alpha": self.alpha, "high_pass": self.high_pass, **sizes}
 
@@ -118,11 +117,6 @@ class GroupModel(SavedModel):
         """Return the arrays to write to a file."""
         chain = {f"chain.{name}": np.asarray(value) for name, value in vars(self.chain_).items()}
         return {name: getattr(self, f"{name}_") for name in _ARRAYS} | chain
-
-    @classmethod
-    def load(cls, path: str | PathLike[str]) -> Self:
-        """Return the model that `save` or ``psmt brain`` wrote."""
-        return load_model(path, cls)
 
     @classmethod
     def stored_schema(cls, header: Header, _layouts: Mapping[str, Layout]) -> dict[str, Field]:

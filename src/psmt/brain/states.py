@@ -71,20 +71,17 @@ class StateModel:
         return len(self.places)
 
     def posterior(self, points: Array) -> tuple[Array, float]:
-        """Return the probability (time, n_states) of each state in a trajectory (time, n_components).
-
-        The second result is the total log-likelihood of the trajectory.
-        """
+        """Return the probability (time, n_states) of each state in a trajectory (time, n), and its log-likelihood."""
         moved, targets = points - self.memory * _before(points), (1.0 - self.memory) * self.places
         densities = np.column_stack(list(map(partial(multivariate_normal.logpdf, moved), targets, self.covariances)))
         probabilities, _, likelihood = _smooth(densities, self.transitions, self.start)
         return probabilities, float(likelihood)
 
     def shown(self, points: Array) -> Ints:
-        """Return the state (time,) that contributes most to each position of a trajectory (time, n_components).
+        """Return the state (time,) with the largest weight in each position of a trajectory (time, n_components).
 
-        A position is a weighted sum of the places of all states so far. The weights of earlier states decay by the
-        memory.
+        A position is a weighted sum of the places of the states so far. From volume to volume, the weight of a past
+        state is multiplied by the memory.
         """
         shares = lfilter([1.0 - self.memory], [1.0, -self.memory], self.posterior(points)[0], axis=0)
         return np.asarray(np.argmax(shares, axis=1), dtype=np.int64)
@@ -99,9 +96,9 @@ def fit_states(
 ) -> StateModel:
     """Fit models to trajectories (time, n_components) from `n_starts` initial clusterings, and return the likeliest.
 
-    The initial clusterings are found by k-means, in turn of positions and of local covariances (see `WIDTHS`). States
-    are ordered by their share of the time, largest first. `memories` are upper bounds on the memory. They are tried in
-    order until all places are reached (see `REACHED`).
+    The initial clusterings are k-means clusterings, alternately of positions and of local covariances (see `WIDTHS`).
+    States are ordered by their share of the time, largest first. `memories` are upper bounds on the memory, tried in
+    order. The search ends when all places are reached (see `REACHED`), or when the memory is below the last bound.
     """
     joined = np.concatenate(people)
     inputs = [joined] * n_starts
@@ -130,8 +127,7 @@ def _local_covariances(points: Array, width: int) -> Array:
 def learn_states(*, series: Array, lengths: Sequence[int], n_states: int, seed: int) -> Result:
     """Return the fields of a `StateModel` that is fitted to the trajectories of all people.
 
-    `series` (all volumes, n_components) holds the trajectories one after another, and `lengths` their numbers of
-    volumes. The function runs as one task of `psmt.pipeline`.
+    `series` (all volumes, n_components) has all trajectories one after the other. `lengths` are their lengths.
     """
     model = fit_states(split(series, lengths), n_states, seed=seed)
     return {name: np.asarray(value) for name, value in vars(model).items()}
@@ -191,8 +187,7 @@ def score_states(*, series: Array, lengths: Sequence[int], n_states: int, seed: 
     """Return ``scores`` (n_people,): the log-likelihood per volume of each person's trajectory.
 
     Each half of the people is scored by states fitted to the other half. The two halves in time of a single person
-    count as two people. `series` and `lengths` are as in `learn_states`. The function runs as one task of
-    `psmt.pipeline`.
+    count as two people. `series` and `lengths` are as in `learn_states`.
     """
     parts = split(series, lengths) if len(lengths) > 1 else np.array_split(series, 2)
     # All numbers of states get the same bound, because more memory raises the likelihood.
@@ -202,11 +197,11 @@ def score_states(*, series: Array, lengths: Sequence[int], n_states: int, seed: 
 
 
 def choose_number(scores: dict[int, Array]) -> int:
-    """Return the best number of states, given log-likelihoods (n_people,) of other people for each number of states.
+    """Return the best number of states. `scores` maps each number to log-likelihoods (n_people,) of left-out people.
 
-    The gain is the increase of the likelihood over the smallest number. The result is the smallest number that reaches
-    80% of the largest gain, which is the true number on simulated scans. If the largest gain is within a standard
-    error of zero, the smallest number is chosen.
+    The gain of a number is its mean log-likelihood minus that of the smallest number. The result is the smallest number
+    with at least 80% of the largest gain. On simulated scans, this is the true number of states. If the largest gain is
+    within a standard error of zero, the result is the smallest number.
 
     >>> choose_number({2: np.array([-3.0, -3.2]), 3: np.array([-2.0, -2.1]), 4: np.array([-1.99, -2.1])})
     3
@@ -227,11 +222,7 @@ def _before(points: Array) -> Array:
 
 @njit(cache=True)
 def _smooth(densities: Array, transitions: Array, start: Array) -> tuple[Array, Array, float]:
-    """Run the forward-backward algorithm.
-
-    Return the posterior (time, n_states), the expected numbers of transitions (n_states, n_states), and the
-    log-likelihood.
-    """
+    """Run the forward-backward algorithm. Return posterior (time, n_states), expected transitions, log-likelihood."""
     n, k = densities.shape
     likelihood = 0.0
     given = np.empty((n, k))

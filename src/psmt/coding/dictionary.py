@@ -65,10 +65,7 @@ class Atoms:
         return solve(self._columns, samples, penalty, tol=float(tol), norms=self._norms, gram=self._gram)
 
     def code_batches(self, samples: Array, alpha: float, *, tol: float) -> Iterator[Array]:
-        """Yield codes (n, n_atoms) of samples (n_samples, n_features), which are on the host, `BATCH` at a time.
-
-        A ValueError is raised if values are not finite. While a GPU codes one batch, the next one is read and moved.
-        """
+        """Yield codes (n, n_atoms) of NumPy samples (n_samples, n_features), `BATCH` at a time. All must be finite."""
         codes = None
         for first in range(0, len(samples), BATCH):
             batch = np.asarray(samples[first : first + BATCH])
@@ -146,7 +143,7 @@ class DictionaryStatistics:
         self._engine.sweep_atoms(atoms, self.code_code, self.code_sample, self.samples_since_use == 0)
 
     def replace_dead(self, atoms: Array, samples: Array, residuals: Array) -> int:
-        """Replace dead atoms in place by the samples with the largest residuals. Return the number of them."""
+        """Replace dead atoms in place by the samples with the largest residuals. Return how many were replaced."""
         xp = array_namespace(atoms)
         (dead,) = xp.nonzero(self.samples_since_use > PATIENCE * len(atoms))
         if not len(dead):

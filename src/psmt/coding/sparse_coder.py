@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from copy import copy
 from dataclasses import dataclass
 from typing import Any, Literal, Self, cast, overload
@@ -125,15 +124,9 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
     @classmethod
     def check_stored(cls, name: str, values: object) -> None:
-        """Raise an error that names `name` unless `values` are valid parameters from a file."""
+        """Raise an error unless `values` are valid parameters from a file. The message calls them `name`."""
         # A saved coder has a chosen alpha, because 'auto' would require another fit.
         mapping(cls._parameter_constraints | {"alpha": real(open_bound=True)}, complete=False)(name, values)
-
-    @classmethod
-    def from_stored(cls, values: Mapping[str, Any], atoms: Array, *, device: str, dtype: str) -> Self:
-        """Return the fitted coder with checked parameters and atoms (n_atoms, n_features) from a file."""
-        coder: Self = cls.from_dictionary(atoms, device=device, dtype=dtype).set_params(**values)
-        return coder
 
     @all_or_nothing
     def fit(self, X: ArrayLike, y: object = None, *, progress: Progress = silent) -> Self:
@@ -303,7 +296,7 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         self._statistics = DictionaryStatistics(len(self.dictionary_), self.n_features_in_, self._engine)
 
     def _samples(self, X: ArrayLike, *, reset: bool, finite: bool = True) -> Array:
-        """Return checked samples (n_samples, n_features). If `finite`, values are checked, but not on disk."""
+        """Return checked samples (n_samples, n_features). If `finite` is True, samples in memory must be finite."""
         if isinstance(X, DiskSeries):
             if reset:
                 self.n_features_in_ = X.shape[1]

@@ -1,13 +1,6 @@
 """Score any `psmt.types.Predictor` step by step on series and whole frames. Metrics and confidence intervals."""
 
-from psmt.evaluation.intervals import (
-    FEWEST_VALUES,
-    Interval,
-    difference_interval,
-    mean_interval,
-    ratio_interval,
-    swap_interval,
-)
+from psmt.evaluation.intervals import Interval, difference_interval, mean_interval, ratio_interval, swap_interval
 from psmt.evaluation.metrics import FrameScore, error_ratio, log_mse, mse, psnr, score_frames, ssim, trimmed
 from psmt.evaluation.progressive import (
     METHODS,
@@ -22,7 +15,6 @@ from psmt.evaluation.progressive import (
 )
 
 __all__ = [
-    "FEWEST_VALUES",
     "METHODS",
     "FrameRow",
     "FrameScore",

@@ -1,7 +1,5 @@
 """Null models of a film (shuffled frames, and noise with the film's spatial spectrum), and tests against them."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -52,7 +50,7 @@ def _colours(covariance: Array) -> Array:
 
 
 def _noise_on_disk(film: DiskSeries, rng: np.random.Generator) -> Array:
-    """Return the noise of `draw_noise` for a film on disk. Features are sorted in files in column order."""
+    """Return the noise of `draw_noise` for a film on disk. The values to sort lie feature by feature in files."""
     mean, covariance = mean_of(film), np.zeros((film.shape[1], film.shape[1]))
     for block in blocks(film):
         covariance += (block - mean).T @ (block - mean) / (len(film) - 1)
@@ -76,7 +74,7 @@ def _parts(values: Array) -> Iterator[Array]:
 
 
 def _by_feature(file: BinaryIO, film: DiskSeries, parts: Iterable[Array]) -> Array:
-    """Write the rows of all parts into a file in column order, and return the mapped array."""
+    """Write the rows of all parts into a file in column-major order, and return the mapped array."""
     os.posix_fallocate(file.fileno(), 0, film.nbytes)  # a full disk raises here; while mapped it would end the process
     columns: Array = np.memmap(file, np.float64, "r+", shape=film.shape, order="F")
     for target, part in zip(_parts(columns), parts, strict=True):

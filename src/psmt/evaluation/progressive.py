@@ -51,10 +51,8 @@ METHODS = {
 class Score:
     """Predictions of one method and their errors, one row per predicted frame."""
 
-    frames: NDArray[np.intp]
-    """Index (n_steps,) of each predicted frame in the delayed frames."""
     predicted: Array
-    """(n_steps, n_features)"""
+    """(n_steps, n_features): predictions of all delayed frames but the first."""
     vs_code: Array
     """MSE (n_steps,) against the frame as reconstructed from its sparse code, which is the best that layer 1 can do."""
     vs_frame: Array
@@ -75,13 +73,13 @@ def teacher_forced(
     Parameters
     ----------
     method : Predictor
-        Fitted to the frames before these.
+        Fitted to the frames before `delayed`.
     delayed : (n_steps + 1, n_features) array
         The frames that follow those that the method was fitted to.
     estimates : (n_steps + 1, n_features) array
-        Reconstructions of these frames by layer 1: the codes times the dictionary.
+        Reconstructions of the frames `delayed` by layer 1: the codes times the dictionary.
     received : (n_steps + 1, ..) array, optional
-        What the method receives in the place of these frames, such as their surroundings.
+        What the method receives instead of the frames `delayed`, such as larger pictures around them.
     """
     given = (delayed if received is None else received)[: _n_steps(delayed)]
     predicted = [method.update(frame).predict() for frame in given]
@@ -89,10 +87,7 @@ def teacher_forced(
 
 
 def free_running(method: Predictor, delayed: Array, estimates: Array, *, received: NDArray[Any] | None = None) -> Score:
-    """Return scores of a rollout: the method receives the first frame, and predicts the others from its predictions.
-
-    The parameters are the same as in `teacher_forced`.
-    """
+    """Return scores of a rollout: only the first frame is received. The parameters are those of `teacher_forced`."""
     steps = _n_steps(delayed)
     given = delayed if received is None else received
     return _score(method.update(given[0]).predict(steps), delayed, estimates)
@@ -105,8 +100,7 @@ def _n_steps(delayed: Array) -> int:
 
 
 def _score(predicted: Array, delayed: Array, estimates: Array) -> Score:
-    frames = np.arange(1, len(delayed))
-    return Score(frames, predicted, vs_code=mse(predicted, estimates[1:]), vs_frame=mse(predicted, delayed[1:]))
+    return Score(predicted, vs_code=mse(predicted, estimates[1:]), vs_frame=mse(predicted, delayed[1:]))
 
 
 class FrameRow(NamedTuple):
@@ -176,14 +170,8 @@ class Step:
     """The unfinished rollouts. Together with the methods, they are the whole state of `score_stream`."""
 
 
-class _Answer(NamedTuple):
-    """What a method returned when it received a frame, and how long it took."""
-
-    surprise: float
-    cut: int
-    predicted: NDArray[Any]
-    """Prediction of the next frame."""
-    seconds: float
+_Answer = tuple[NDArray[Any], float, tuple[float, int]]
+"""A method's prediction of the next frame, the seconds that it took, and its surprise and cut at the received frame."""
 
 
 def score_stream(
@@ -198,9 +186,9 @@ def score_stream(
     first: int | None = None,
     under_way: Sequence[Rollout] = (),
 ) -> Iterator[Step]:
-    """Yield a `Step` for each frame except the first. The methods only receive the first frame.
+    """Predict a stream of frames by all methods, and yield a `Step` for each frame except the first.
 
-    Scores are those of the luma. Of colour frames, the error of the three channels is computed too.
+    The luma is scored. For colour frames, the error over the three channels is computed too.
 
     To resume after a step, pass the step's `index` as `first` and its rollouts as `under_way`.
 
@@ -211,13 +199,13 @@ def score_stream(
     frames : iterable of (height, width) or (height, width, 3) arrays
         The frames from `start` on. Only one is held in memory at a time.
     start : int
-        Index of the first of them in the film.
+        Index in the film of the first of the `frames`.
     rollout : int
         Number of frames that each method predicts from its own predictions; 0 for no rollouts.
     every : int
         Frames from the start of one rollout to the start of the next.
     clock : callable
-        Returns the time in seconds, to measure the methods.
+        Returns the time in seconds. It measures how long the methods take.
     workers : int
         Number of threads, each of which runs one method at a time.
     first : int, optional
@@ -236,17 +224,10 @@ def score_stream(
             news = None if index == first else frame
             expected, answers = answers, each(partial(_receive, frame=news, clock=clock))
             if last is not None:
-                predicted = {name: answer.predicted for name, answer in expected.items()}
+                predicted = {name: ahead for name, (ahead, _, _) in expected.items()}
                 rows = {
-                    name: FrameRow(
-                        index,
-                        name,
-                        *scores,
-                        answers[name].surprise,
-                        answers[name].cut,
-                        *_colour_errors(predicted[name], frame, last),
-                    )
-                    for name, scores in _scores(predicted, frame, last).items()
+                    name: FrameRow(index, name, *own, *answers[name][2], *_colour_errors(predicted[name], frame, last))
+                    for name, own in _scores(predicted, frame, last).items()
                 }
                 rolled = []
                 for going in under_way:
@@ -254,7 +235,7 @@ def score_stream(
                     ahead = {name: own[step - 1] for name, own in going.predicted.items()}
                     for name, scores in _scores(ahead, frame, going.frame).items():
                         rolled.append(RolloutRow(going.start, name, step, index, *scores))
-                took = {name: answer.seconds for name, answer in expected.items()}
+                took = {name: seconds for name, (_, seconds, _) in expected.items()}
                 yield Step(index, frame, last, predicted, rows, rolled, took, under_way)
             under_way = [going for going in under_way if index - going.start < rollout]
             if rollout and (index - start) % every == 0:
@@ -263,16 +244,13 @@ def score_stream(
 
 
 def _receive(method: Predictor, *, frame: Levels | None, clock: Callable[[], float]) -> _Answer:
-    """Let a method learn from a frame, unless it is None. Return its prediction of the next frame, and the time taken.
-
-    The answer also has the method's surprise and whether it found a cut.
-    """
+    """Let a method learn from a frame, unless it is None, and predict the next frame."""
     began = clock()
     if frame is not None:
         method.update(frame)
     predicted = method.predict()
     seconds = clock() - began
-    return _Answer(float(getattr(method, "surprise_", np.nan)), int(getattr(method, "cut_", 0)), predicted, seconds)
+    return predicted, seconds, (float(getattr(method, "surprise_", np.nan)), int(getattr(method, "cut_", 0)))
 
 
 def _scores(

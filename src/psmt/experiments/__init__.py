@@ -25,7 +25,7 @@ EXPERIMENTS = (
 
 
 def command_of(name: str) -> Command:
-    """Return the command of an experiment, which is a folder of this package or the import path of another package."""
+    """Return the command of an experiment. `name` is a folder of this package or the import path of another package."""
     command: Command = import_module(f"{_package(name)}.settings").COMMAND
     return command
 

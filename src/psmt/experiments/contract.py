@@ -40,7 +40,7 @@ class Command:
 
 @dataclass(frozen=True, kw_only=True)
 class Experiment(Generic[S, R]):
-    """The parts of an experiment. Only `run` and `shown` are required. In calls, `files` maps names to contents."""
+    """The parts of an experiment. Only `run` and `shown` are required. Arguments `files` map file names to contents."""
 
     run: Callable[[Any, S, Run, Mapping[str, Any]], R]
     """``run(material, settings, run, earlier)`` returns the result. `material` is what `FilmOptions.read` returns, for

@@ -69,7 +69,7 @@ class FilmResults:
     source: str = "FILM"
     """The film as it was named on the command line."""
     paper: bool = False
-    """Whether these are all experiments of the paper."""
+    """Whether the command ran all experiments of the paper."""
 
     @property
     def experiment(self) -> str:
@@ -85,7 +85,7 @@ class FilmResults:
         ]
 
     def answer(self, claims: Sequence[Claim], files: Mapping[str, Any]) -> Answer:
-        """Return the answer of the first experiment that has one, and the number of confirmed claims of the paper."""
+        """Return the first answer of any experiment, with a count of confirmed claims. `files` as in `make_page`."""
         found = [experiment_of(name).answer(result, files) for name, result in self.results.items()]
         own = next((one for one in found if one is not None), Answer())
         paper = [claim for claim in claims if claim.paper]
@@ -109,7 +109,7 @@ def make_page(done: FilmResults, files: Mapping[str, Any]) -> Page:
     """Return the page of the report. `files` maps names of files to their contents.
 
     The page consists of the claims and sections of all experiments. An experiment that runs by itself may define its
-    own page instead. Facts of the film are added, unless the experiment's report is already complete.
+    own page instead. Facts of the film are added, unless `Experiment.complete` is True.
     """
     film, own_report = done.film, experiment_of(done.experiment)
     custom = None if done.paper else own_report.page
@@ -142,9 +142,7 @@ def _common_page(done: FilmResults, files: Mapping[str, Any]) -> Page:
         make = experiment_of(name).facts
         facts += [Fact(_short(name).capitalize(), done.used[name].text())] if make is None else make(result)  # type: ignore[union-attr]
     departures = {own.departures.told() for own in done.asked.values() if hasattr(own, "departures")}
-    seeds = {own.seed for own in done.asked.values() if hasattr(own, "seed")}
     facts += [Fact("Departures from the paper", listed(sorted(departures)))] if departures else []
-    facts += [Fact("Seed", listed(sorted(seeds)))] if seeds else []
     sections = [part for name, one in done.results.items() for part in experiment_of(name).sections(one, files)]
     missing = [f"The {name}: {done.notes[name]}." for name in done.used if name not in done.results]
     sections += [Section(title="Inconclusive on this film", text=missing)] if missing else []
@@ -193,13 +191,8 @@ def film_facts(film: FilmRecord) -> list[Fact]:
         facts.append(Fact("Patch", f"{patch} of {frame} pixels, {where}, standardised"))
     if film.features is not None:
         shown = ", ".join(film.features[:12]) + (", .." if len(film.features) > 12 else "")
-        facts.append(
-            Fact(
-                "Features",
-                f"{len(film.features):,} ({shown}), each standardised: by its past if something is predicted, else "
-                "by the whole series",
-            )
-        )
+        how = "each standardised: by its past if something is predicted, else by the whole series"
+        facts.append(Fact("Features", f"{len(film.features):,} ({shown}), {how}"))
     return facts
 
 
@@ -209,13 +202,13 @@ def versions() -> dict[str, str]:
 
 
 def to_json(content: Any) -> bytes:
-    """Return content as a JSON file in UTF-8. An object with a method `summary` is replaced by what it returns."""
+    """Return content as a JSON file in UTF-8. Objects with a method `summary` are replaced by its result."""
     text = json.dumps(_plain(content), indent=2, allow_nan=False, ensure_ascii=False)
     return text.encode(errors="backslashreplace") + b"\n"
 
 
 def _plain(value: Any) -> Any:
-    """Convert a value to types that JSON has. Dataclasses and named tuples become objects, and NaN becomes null."""
+    """Convert a value to JSON types. Dataclasses and named tuples become objects, and NaN and infinity become null."""
     if hasattr(value, "summary"):
         return _plain(value.summary())
     if is_dataclass(value) or hasattr(value, "_asdict"):

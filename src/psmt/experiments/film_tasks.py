@@ -3,13 +3,11 @@
 A window is reconstructed through its embedding. Experiments with equal inputs share the result of a task.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from psmt.coding import SparseCoder
@@ -18,7 +16,7 @@ from psmt.embedding import embed_window
 from psmt.embedding.moments import WindowMoments
 from psmt.engines import engine_for
 from psmt.evaluation import mse
-from psmt.model.paper_options import OURS, Departures
+from psmt.model.paper_options import OURS
 from psmt.pipeline.run import Run
 from psmt.pipeline.tasks import Task, on_device
 from psmt.recovery import Recovery, activity_limit
@@ -35,12 +33,10 @@ def code_film(patches: Array, sizes: Sequence[int], settings: Any, run: Run) -> 
     """
     given: dict[str, Any] = {name: getattr(settings, name) for name in ("alpha", "max_epochs", "seed")}
     tasks = [dictionary_task(patches, n_atoms=size, **given, device=run.device) for size in sizes]
-    learned = run.tasks(tasks, "dictionaries")
-    dictionaries = [result["dictionary"] for result in learned]
+    dictionaries = [learned["dictionary"] for learned in run.tasks(tasks, "dictionaries")]
     how = {"patches": patches, "alpha": settings.alpha, **on_device(run.device)}
     tasks = [Task(f"codes-M{len(own):04d}", code_patches, {**how, "dictionary": own}) for own in dictionaries]
-    codes = run.tasks(tasks, "codes")
-    return list(zip(dictionaries, codes, strict=True))
+    return list(zip(dictionaries, run.tasks(tasks, "codes"), strict=True))
 
 
 # Dictionaries and codes
@@ -59,8 +55,7 @@ def learn_dictionary(
 ) -> Result:
     """Return the ``dictionary`` (n_atoms, n_features) of patches (time, n_features), and the ``objective`` by epoch."""
     coder = SparseCoder(n_atoms=n_atoms, alpha=alpha, max_epochs=max_epochs, random_state=seed, device=device)
-    coder.fit(patches)
-    return {"dictionary": coder.dictionary_, "objective": np.array(coder.objective_)}
+    return {"dictionary": coder.fit(patches).dictionary_, "objective": np.array(coder.objective_)}
 
 
 def code_patches(*, patches: Array, dictionary: Array, alpha: float, device: str = "cpu") -> Result:
@@ -85,52 +80,37 @@ def slice_codes(packed: Result, start: int, stop: int) -> Result:
     }
 
 
-def unpack_codes(values: Array, columns: NDArray[Any], offsets: NDArray[Any], n_atoms: int) -> csr_array:
+def unpack_codes(packed: Result, n_atoms: int) -> csr_array:
     """Return packed codes as a sparse array (time, n_atoms)."""
-    return csr_array((values, columns, offsets), shape=(len(offsets) - 1, n_atoms))
+    parts = packed["values"], packed["columns"], packed["offsets"]
+    return csr_array(parts, shape=(len(packed["offsets"]) - 1, n_atoms))
 
 
 # Reconstruction of windows
 
 
-def window_task(
-    name: str,
-    patches: Array,
-    dictionary: Array,
-    codes: Result,
-    *,
-    n_components: int | None,
-    lam: float | Sequence[float],
-    departures: Departures = OURS,
-    device: str = "cpu",
-) -> Task:
-    """Return the task `reconstruct_window` for patches (window, n_features) and their packed `codes`."""
-    inputs = {"patches": patches, "dictionary": dictionary, **codes, "n_components": n_components, "lam": lam}
-    inputs |= departures.embedding | departures.recovery | on_device(device)
-    return Task(name, reconstruct_window, inputs)
+def window_task(name: str, window: dict[str, Any], n_components: int, settings: Any, run: Run, **changed: Any) -> Task:
+    """Return the task `reconstruct_window` for a `window`: its ``patches``, ``dictionary`` and packed ``codes``.
+
+    The settings have `lam` and `departures` (options that can differ from the paper). `changed` replaces some of these.
+    """
+    departures = replace(settings.departures, **changed)
+    inputs = {**window, "n_components": n_components, "lam": settings.lam}
+    return Task(name, reconstruct_window, inputs | departures.embedding | departures.recovery | on_device(run.device))
 
 
 def reconstruct_window(
-    *,
-    patches: Array,
-    dictionary: Array,
-    values: Array,
-    columns: NDArray[Any],
-    offsets: NDArray[Any],
-    device: str = "cpu",
-    **given: Any,
+    *, patches: Array, dictionary: Array, codes: Result, device: str = "cpu", **given: Any
 ) -> Result:
-    """Return the ``mse`` (.., window) of patches (window, n_features) after embedding and recovery of their codes.
+    """Return the ``mse`` (.., window) of patches (window, n_features) after embedding and recovery of packed codes.
 
-    `values`, `columns` and `offsets` are the packed codes, see `pack_codes`. The other parameters are those of `PSMT`.
-    If `lam` has several values, the result has a row for each.
+    The other parameters are those of `PSMT`. If `lam` has several values, the result has a row for each.
     """
-    codes = unpack_codes(values, columns, offsets, len(dictionary))
-    frames_of = round_trip(codes, dictionary, device=device, **given)
-    errors = []
+    unpacked, errors = unpack_codes(codes, len(dictionary)), []
+    frames_of = round_trip(unpacked, dictionary, device=device, **given)
     # Codes are made dense, and frames are read, one batch at a time, because a window may be a whole film.
     for first in range(0, len(patches), BATCH):
-        part = engine_for(device).dense(codes[first : first + BATCH])
+        part = engine_for(device).dense(unpacked[first : first + BATCH])
         errors.append(mse(frames_of(part, part), np.asarray(patches[first : first + BATCH])))
     return {"mse": np.concatenate(errors, axis=-1)}
 
@@ -150,9 +130,9 @@ def round_trip(
 ) -> Callable[[Array, Array], Array]:
     """Return a function that reconstructs frames from codes, through the embedding of the codes of a window.
 
-    The codes of the `window` (window, n_atoms) may be sparse. The returned function takes codes and current codes, each
-    (time, n_atoms), as `Recovery.many` does. It returns frames (time, n_features), or one such array for each value of
-    `lam`.
+    The codes of the `window` (window, n_atoms) may be sparse. The returned function takes two arrays (time, n_atoms):
+    the codes to reconstruct, and current codes, whose activities are kept for atoms that do not vary in the window. It
+    returns frames (time, n_features), or one such array for each value of `lam`.
     """
     engine = engine_for(device)
     moments, atoms = WindowMoments.of(window, engine), engine.array(dictionary)

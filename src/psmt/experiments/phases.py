@@ -1,18 +1,15 @@
 """Choose the parts of a film to predict by their reconstruction errors: first a segment, then phases inside it."""
 
-from __future__ import annotations
-
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from psmt.errors import NotEnoughFramesError
+from psmt.experiments.options.declaration import check_length
+from psmt.experiments.options.parameters import Search
 from psmt.types import Array
-
-Search = Literal["segment", "film"]
-"""Where phases are searched: inside the segment of least error, as in the paper, or in the whole film."""
 
 
 @dataclass(frozen=True)
@@ -44,27 +41,14 @@ def least_error(errors: Array, *, window: int, reaching: int = 0) -> Stretch:
     return min((Stretch(s, s + length, float(np.mean(errors[s : s + length]))) for s in starts), key=lambda x: x.mse)
 
 
-def check_length(n_frames: int, *, window: int, horizon: int) -> None:
-    """Raise unless a film of `n_frames` has room for a window, a frame to receive and `horizon` frames to predict."""
-    needed = window + horizon + 1
-    if n_frames < needed:
-        raise NotEnoughFramesError(
-            f"the film has {n_frames} frames; window={window} and horizon={horizon} need at least {needed}: "
-            f"use a smaller window or horizon, or a longer film"
-        )
-
-
 def phase_segment(errors: Array, *, window: int, horizon: int) -> Stretch:
-    """Return the segment of least error among those with room for two phases after the first window of the film."""
+    """Return the segment of least error that has room for two phases after the first window of the film."""
     both = 2 * (horizon + 1)
     return least_error(errors, window=max(window, both), reaching=window + both)
 
 
 def least_window(windows: Sequence[Stretch], *, window: int, horizon: int) -> Stretch | None:
-    """Return the one of the sweep's `windows` with the least error among those with room for two phases, or None.
-
-    Both phases must begin after the first `window` frames of the film.
-    """
+    """Return the sweep's window of least error with room for two phases after the first `window` frames, or None."""
     both = 2 * (horizon + 1)
     fit = [own for own in windows if own.stop - own.start >= both and own.stop >= window + both]
     return min(fit, key=lambda own: own.mse, default=None)
@@ -79,16 +63,16 @@ def error_memory(errors: Array) -> int:
     centred = errors - np.mean(errors)
     variance, n = float(np.mean(centred**2)), len(errors)
     lags = range(1, n // 2) if variance > 0 else ()
-    falls = (lag for lag in lags if float(centred[lag:] @ centred[:-lag]) / (n - lag) < variance / np.e)
+    falls = (lag for lag in lags if float(centred[lag:] @ centred[:-lag]) / (n - lag) < variance / math.e)
     return next(falls, max(n // 2, 1))
 
 
 def find_phases(
     errors: Array, *, window: int, horizon: int, search: Search = "segment", segment: Stretch | None = None
 ) -> list[FilmPhase]:
-    """Return the two stretches of a film without a common frame whose mean errors differ most.
+    """Return the two stretches of a film whose mean errors differ most. They have no frame in common.
 
-    The stretch of the lower error is called 'calm', the other one 'lively'. `errors` (time,) are reconstruction errors.
+    `errors` (time,) are reconstruction errors. The stretch with the lower error is called 'calm', the other 'lively'.
     Each stretch has a whole window before it, and consists of a frame to receive and `horizon` frames to predict. With
     ``search="segment"``, as in the paper, both lie inside `segment`, or inside the result of `phase_segment` if it is
     None. With ``search="film"``, they may lie anywhere in the film. If there is room for one stretch only, it is called

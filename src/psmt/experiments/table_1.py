@@ -1,7 +1,5 @@
 """Table 1 of the paper, and the comparison of two entries of the table."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np
@@ -47,11 +45,11 @@ def compare(
     *,
     n_frames: int,
 ) -> Interval:
-    """Return the logarithm of the ratio of two trimmed means of errors (n_places, length), last / first, with interval.
+    """Return log(trimmed mean of `last` / trimmed mean of `first`) with its interval.
 
-    Both errors are of the same film, so they are paired by frame. The influence function of a trimmed mean is that of a
-    mean of errors clipped at the quartiles. To first order, the logarithm of the ratio is therefore a mean over frames,
-    and the interval is that of this mean.
+    Both are errors (n_windows, length) of windows of one film. The places are (start, stop) of each window. Errors are
+    paired by frame. The influence function of a trimmed mean is that of a mean of errors clipped at the quartiles. To
+    first order, the logarithm of the ratio is therefore a mean over frames, and the interval is that of this mean.
 
     >>> errors = np.random.default_rng(0).gamma(3.0, size=(20, 50))
     >>> places = [(50 * k, 50 * k + 50) for k in range(20)]
@@ -67,7 +65,7 @@ def compare(
 
 
 def _influence(errors: Array, places: Sequence[tuple[int, int]], n_frames: int) -> Array:
-    """Return the influence of each frame (n_frames,) on the logarithm of the trimmed mean, or NaN without errors."""
+    """Return the influence of each frame (n_frames,) on the log of the trimmed mean, NaN for frames without errors."""
     kept = trimmed(errors)
     cut_off = np.clip(errors, kept[0], kept[-1])
     scores = (cut_off - cut_off.mean()) / ((1 - 2 * TRIMMED) * _mean(kept))

@@ -1,7 +1,5 @@
 """The graph of one window. It links atoms that have similar columns of the window's embedding matrix P."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -15,7 +13,7 @@ from psmt.engines import Engine, engine_for
 from psmt.engines.window import Sums
 from psmt.experiments.film_tasks import unpack_codes
 from psmt.numerics.rank import RANK_TOL
-from psmt.types import AnyArray, Array, Ints, Mask, Result
+from psmt.types import Array, Ints, Mask, Result
 
 MIN_USES = 10
 """Number of frames of a window in which an atom must be active to have links, because fewer are not reliable."""
@@ -46,9 +44,7 @@ def embed_runs(codes: csr_array, n_components: int, engine: Engine, *, run: int,
 
 def window_graph(
     *,
-    values: Array,
-    columns: AnyArray,
-    offsets: AnyArray,
+    codes: Result,
     n_atoms: int,
     n_components: int,
     threshold: float = THRESHOLD,
@@ -56,20 +52,15 @@ def window_graph(
     device: str = "cpu",
     **how: Any,
 ) -> Result:
-    """Return the graph of one window from its packed codes, see `similarity_graph`. This is one task.
-
-    `how` are options of `embed_window`.
-    """
-    codes = unpack_codes(values, columns, offsets, n_atoms)
-    embedding = embed_window(WindowMoments.of(codes, engine_for(device)), n_components, **how).matrix
-    return similarity_graph(embedding, often_used(codes, min_uses), threshold=threshold, device=device)
+    """Return the `similarity_graph` of a window, from codes of `pack_codes`. `how` are options of `embed_window`."""
+    unpacked = unpack_codes(codes, n_atoms)
+    embedding = embed_window(WindowMoments.of(unpacked, engine_for(device)), n_components, **how).matrix
+    return similarity_graph(embedding, often_used(unpacked, min_uses), threshold=threshold, device=device)
 
 
 def link_sets(
     *,
-    values: Array,
-    columns: AnyArray,
-    offsets: AnyArray,
+    codes: Result,
     frames: Ints,
     n_atoms: int,
     n_components: int,
@@ -78,16 +69,16 @@ def link_sets(
     device: str = "cpu",
     **how: Any,
 ) -> Result:
-    """Return the links of sets of frames (n_sets, n_frames) of the packed codes. This is one task.
+    """Return the links between atoms in each of several sets of frames (n_sets, n_frames), from codes of `pack_codes`.
 
     The result has ``edges`` (n_edges, 2), the linked atoms of all sets, one set after the other; ``counts`` (n_sets,),
     the number of links in each set; and ``used`` (n_sets, n_atoms), a mask of the atoms that may have links.
+    `how` are options of `embed_runs`.
     """
-    engine = engine_for(device)
-    codes = unpack_codes(values, columns, offsets, n_atoms)
+    engine, unpacked = engine_for(device), unpack_codes(codes, n_atoms)
     edges, used = [], np.zeros((len(frames), n_atoms), dtype=bool)
     for own, chosen in zip(used, frames, strict=True):
-        part = csr_array(codes[chosen])
+        part = csr_array(unpacked[chosen])
         embedding, _ = embed_runs(part, n_components, engine, run=len(chosen), **how)
         atoms, similarity = similar_columns(embedding, often_used(part, min_uses), engine)
         own[atoms] = True
@@ -97,9 +88,7 @@ def link_sets(
 
 def compare_times(
     *,
-    values: Array,
-    columns: AnyArray,
-    offsets: AnyArray,
+    codes: Result,
     blocks: Ints,
     splits: Ints,
     n_atoms: int,
@@ -108,22 +97,21 @@ def compare_times(
     device: str = "cpu",
     **how: Any,
 ) -> Result:
-    """Return the agreement of the similarities of atoms before and after some times. This is one task.
+    """Return how well the similarities of atoms before some times agree with those after them.
 
     `blocks` (n_blocks, n_frames) are rows of the packed codes. `splits` (n_splits,) are the numbers of blocks before
     each time. The similarity of two atoms is the cosine of their columns of P V (the embedding matrix times the
     covariance of the codes), which are their covariances with the directions of the embedding. It groups atoms as
     columns of P do, but varies much less with noise, because P contains the inverse of V. It is 0 if an atom is used in
-    fewer than `min_uses` frames.
+    fewer than `min_uses` frames. `how` are options of `embed_runs`.
 
     Returns ``agreement`` (n_splits,): the correlation of the similarities before and after each time, over the pairs
     of atoms that are used before or after it.
     """
-    engine = engine_for(device)
-    codes = unpack_codes(values, columns, offsets, n_atoms)
+    engine, unpacked = engine_for(device), unpack_codes(codes, n_atoms)
 
     def similarities(chosen: Ints) -> tuple[Array, Mask]:
-        part = csr_array(codes[chosen.ravel()])
+        part = csr_array(unpacked[chosen.ravel()])
         embedding, covariance = embed_runs(part, n_components, engine, run=chosen.shape[1], **how)
         atoms, similarity = similar_columns(embedding @ covariance, often_used(part, min_uses), engine)
         every, used = np.zeros((n_atoms, n_atoms)), np.zeros(n_atoms, dtype=bool)
@@ -150,9 +138,9 @@ def often_used(codes: csr_array, min_uses: int) -> Mask:
 def similarity_graph(
     embedding: Any, may_link: Mask | None = None, *, threshold: float = THRESHOLD, device: str = "cpu"
 ) -> Result:
-    """Return the graph of the columns of the embedding matrix (n_components, n_atoms). `may_link` masks the atoms.
+    """Return the graph of the columns of an embedding matrix P (n_components, n_atoms). `may_link` is a mask of atoms.
 
-    The result has ``used`` (n_atoms,), a mask of the atoms that may have links and have a column in P; ``edges``
+    The result has ``used`` (n_atoms,), a mask of the atoms in `may_link` whose column is not 0; ``edges``
     (n_edges, 2), the linked atoms, sorted, lower number first; ``component`` (n_atoms,), the label of the connected
     component; and ``component_size`` and ``neighbours`` (n_atoms,).
     """

@@ -1,12 +1,8 @@
 """Step 6 of the paper: rules that predict the next point b of the embedding.
 
-`Linear`, `Hold` and `Gain` add a multiple g of the last step to the last point, in each direction of the embedding. A
-step is a point minus the point before it. `Linear`, the paper's straight line, has ``g = 1`` and `Hold` has ``g = 0``.
-`Gain` learns one g per direction: the lag-one autocorrelation of its steps, shrunk towards zero. `Phase` rotates the
-point in planes of the embedding, because moving pictures trace rotations rather than straight lines. `Dynamics` learns
-a transition matrix of points and frames from the window.
-
-Every module in this folder is imported. So a new rule is one file with a subclass of `Extrapolation`.
+`Linear`, the paper's straight line, repeats the last step from point to point. `Hold` repeats the last point. `Gain`
+repeats a learned part of the last step. `Phase` rotates the point in planes of the embedding. `Dynamics` learns a
+transition matrix of points and frames. A new rule is one file in this folder with a subclass of `Extrapolation`.
 """
 
 from importlib import import_module

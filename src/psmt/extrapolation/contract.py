@@ -79,7 +79,10 @@ class Extrapolation(AttributeState, ABC):
         """
 
     def learn_window(self, frames: Array, codes: Array, embedding: Array, begins: Mask) -> None:
-        """Learn from the frames (time, n_features) and codes (time, n_atoms) of the window, at the end of `fit`."""
+        """Learn from the frames (time, n_features) and codes (time, n_atoms) of the window. `PSMT.fit` calls this last.
+
+        `begins` (time,) marks the first frame of each series, and each cut if the model has ``on_cut="hold"``.
+        """
 
     def continue_series(self, frames: Array, codes: Array, embedding: Array) -> None:
         """Continue with another series of frames (n, n_features). `codes` (time, n_atoms) are those of the window."""
@@ -90,7 +93,8 @@ class Extrapolation(AttributeState, ABC):
     def receive(self, frame: Array, code: Callable[[], Array], window: Window | None, *, begins: bool) -> None:
         """Receive the next frame (n_features,). If `begins` is True, it is the first frame of a new scene.
 
-        `code` returns the code (n_atoms,) of the frame. If `window` is None, learned values must not change.
+        `code` returns the code (n_atoms,) of the frame, and `window` returns the codes and embedding of the window. If
+        `window` is None, learned values must not change.
         """
 
     def predict_points(self, horizon: int) -> Array | None:

@@ -54,10 +54,8 @@ EVERY = 16
 class Dynamics(Extrapolation):
     """A transition matrix for the points of the embedding and the frames that they represent.
 
-    It generalises `Gain` from one number per direction to a matrix. A row is a frame together with its point in the
-    embedding, so the part of the frame that its code does not explain is predicted too. The next row is a linear
-    function of the present row, the row before it and a fading mean of all rows. Several steps iterate the matrix.
-    Predictions of unpredictable coordinates shrink to the mean of the window.
+    It generalises `Gain` from one number per direction to a matrix. The part of a frame that its code does not explain
+    is predicted too. Predictions of unpredictable coordinates shrink to the mean of the window.
 
     `choose` sets three parameters: the ridge penalty, the number of points, and the anchor towards which the matrix is
     shrunk (the mean, the last row, or the matrix of the other series in the window). It minimises the walk-forward
@@ -167,7 +165,7 @@ class Dynamics(Extrapolation):
         self._weights, self._row_states = _solve(own, others, ANCHORS[self._anchor], self.penalty), states[-1]
 
     def _rows(self, frames: Array, points: Array, learned: int | None = None) -> Array:
-        """Return rows (time, n) of frames and points. Means, axes and scales are those of the first `learned`."""
+        """Return rows (time, n) of frames and points. The first `learned` ones determine means, axes and scales."""
         known = slice(learned)
         self._frame_mean, self._point_mean = frames[known].mean(axis=0), points[known].mean(axis=0)
         deviations = frames - self._frame_mean
@@ -275,7 +273,10 @@ def _moments(states: Array, rows: Array, begins: Mask, stop: int) -> tuple[Momen
 
 
 def _solve(own: Moments, others: Moments | None, anchor: str, penalty: float) -> Array:
-    """Return the transition matrix W (3 n, n), shrunk to the anchor. That of other series is shrunk to the mean."""
+    """Return the transition matrix W (3 n, n) of the series with the moments `own`, shrunk to one of the `ANCHORS`.
+
+    `penalty` is the ridge penalty. The anchor 'others' is the matrix of the earlier series, with the moments `others`.
+    """
     if anchor == "last":
         return own.solve(penalty, np.eye(*own.outputs.shape))
     return own.solve(penalty, others.solve(penalty) if anchor == "others" and others is not None else None)
@@ -290,7 +291,7 @@ def _scored_times(begins: Mask, start: int, stop: int) -> Ints:
 def states_of(rows: Array, begins: Mask) -> Array:
     """Return the states (time, 3 n) of rows (time, n), which are deviations from their mean.
 
-    The first row of a series has no past. It is used as the row before it, and the fading mean starts from zero.
+    The first row of a series has no past, so it also serves as the previous row. The fading mean starts at zero.
 
     >>> states_of(np.array([[6.0], [12.0]]), np.array([True, False])).tolist()
     [[6.0, 6.0, 1.0], [12.0, 6.0, 2.833333333333333]]

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from psmt.extrapolation.contract import Extrapolation
-from psmt.persistence.model_file import part
-from psmt.persistence.schema import LARGEST_SQUARE, Field, Size, State, under
+from psmt.persistence.schema import LARGEST_SQUARE, Field, Size, under
 from psmt.types import Array
 
 
@@ -78,9 +77,8 @@ class Gain(_Correlation):
     which is that of the decoded frames, is soft-thresholded by one standard error. The difference of each direction
     from it is soft-thresholded by two. Without evidence of motion the gains are zero, and the last point is repeated.
 
-    Codes of the window to which an embedding was fitted look smooth in this embedding. With three codes per atom, the
-    leading gains are near 0.7 in the window and near 0 on the next frames. Gains learned from the window would be too
-    large. Therefore the model passes only steps to which its embedding was not fitted.
+    The model passes only steps to which its embedding was not fitted. Other gains would be too large: with three codes
+    per atom, the leading ones are near 0.7 in the window and near 0 on the next frames.
 
     Examples
     --------
@@ -140,6 +138,7 @@ class Phase(_Correlation):
     name = "phase"
     keeps_residual = True
     state_arrays = ("_lagged", "_common", "_own")
+    state_parts: ClassVar = {"_line": "line_"}
 
     _SHOWN = 128
     """Number of leading directions in which planes are sought. Later directions are the fastest and noisiest."""
@@ -201,14 +200,9 @@ class Phase(_Correlation):
         size = np.abs(turn)
         return now * np.divide(turn, size, out=np.ones_like(turn), where=size > 0)
 
-    def get_state(self) -> State:
-        """Return copies of all learned values."""
-        return super().get_state() | {f"line_{key}": value for key, value in self._line.get_state().items()}
-
     def set_state(self, state: Mapping[str, NDArray[Any]], /) -> None:
         """Restore a state that `get_state` returned."""
         super().set_state(state)
-        self._line.set_state(part(state, "line_"))
         self._planes = {}
 
     @classmethod

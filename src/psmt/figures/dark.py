@@ -5,8 +5,6 @@ into the file, from which the dark version can be made. A coloured table (weight
 white means "nothing" and is the colour of the page.
 """
 
-from __future__ import annotations
-
 import json
 from io import BytesIO
 
@@ -26,7 +24,7 @@ PLACES = "psmt-pictures"
 """Name of the PNG text chunk with the positions of the pictures: left, top, right and bottom, in pixels."""
 
 N_COLOURS = 128
-"""Number of colours of a figure. The dark version needs as many again, and a palette has 256."""
+"""Number of colours of a figure: half of a palette. The other half has the colours of the dark version."""
 
 ON_PAPER = "drawn on paper"
 """``gid`` of a coloured image that is a drawing on white and not a photograph."""

@@ -1,7 +1,5 @@
 """Graphs of atoms: positions of nodes that stay the same over time, and drawings of nodes and links."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

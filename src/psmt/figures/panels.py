@@ -1,7 +1,5 @@
 """Parts of figures: a grid of panels, estimates with intervals, headings, labels, and pictures of values."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -60,7 +58,10 @@ def draw_estimates(
     *,
     reference: float = 0.0,
 ) -> None:
-    """Draw means with their intervals as bars, one labelled row per key of `rows`. A line marks the `reference`."""
+    """Draw means with their intervals as horizontal bars. A vertical line marks the `reference`.
+
+    `rows` maps the label of each row to its intervals by name, and `colours` maps these names to colours.
+    """
     style_axes(axes, grid=False)
     axes.axvline(reference, color=QUIET, linewidth=0.9)
     gap = min(0.24, 0.7 / max(len(colours), 1))

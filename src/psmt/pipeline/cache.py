@@ -7,8 +7,6 @@ A result is an .npz file with equal bytes for equal content. It ends with the ke
 so that results cannot be confused, and a damaged file counts as missing.
 """
 
-from __future__ import annotations
-
 import hashlib
 import inspect
 import struct
@@ -31,8 +29,7 @@ _PACKAGE = Path(__file__).parents[1]
 _PRESENTATION = ("cli", "figures", "live", "plot", "report")
 """Folders of the package that only present results, so that changes in them leave all keys as they are."""
 
-_EPOCH = (1980, 1, 1, 0, 0, 0)
-"""Date of all members of a file, which is the earliest that a zip can hold."""
+_EPOCH = (1980, 1, 1, 0, 0, 0)  # date of all members of a file, which is the earliest that a zip can hold
 
 
 # Keys

@@ -3,8 +3,6 @@
 All three have the interface of `concurrent.futures` and give the same results, byte for byte.
 """
 
-from __future__ import annotations
-
 import logging
 import os
 import signal
@@ -31,25 +29,21 @@ from psmt.utils.files import shown
 _ONE_THREAD = {f"{library}_NUM_THREADS": "1" for library in ("OPENBLAS", "MKL", "OMP", "NUMBA")}
 """Environment variables that numerical libraries read once, when they are first imported."""
 
-_CONNECT_SECONDS = 5.0
-"""Seconds that a scheduler may take to answer one request."""
+_CONNECT_SECONDS = 5.0  # seconds that a scheduler may take to answer one request
 
 _WORKER_SECONDS = 20.0
 """Seconds that a scheduler may be without any worker. A Dask nanny restarts a worker in a few seconds."""
 
-_SILENT_SECONDS = 15.0
-"""Seconds that a scheduler may give no answer while tasks are running."""
+_SILENT_SECONDS = 15.0  # seconds that a scheduler may give no answer while tasks are running
 
-_WATCH_SECONDS = 1.0
-"""Seconds between two requests."""
+_WATCH_SECONDS = 1.0  # seconds between two requests
 
 _MOST_DEATHS = 3
 """Number of workers that may die of one task. psmt counts them, because the limit of Dask (one more by default) is a
 setting of the whole scheduler, which others may use too.
 """
 
-_CLOSE_SECONDS = 3.0
-"""Seconds that disconnecting may take, because a dead scheduler does not answer."""
+_CLOSE_SECONDS = 3.0  # seconds that disconnecting may take, because a dead scheduler does not answer
 
 _LOGGERS = ("distributed", "distributed.client", "distributed.core", "distributed.comm", "tornado", "asyncio")
 """Loggers that would print long tracebacks for what a `ClusterError` says in one sentence."""
@@ -157,10 +151,7 @@ class ProcessExecutor(Executor):
 
 @contextmanager
 def _terminal_signals_blocked() -> Iterator[None]:
-    """Return a context that blocks the signals of a terminal to its processes. Processes started in it inherit this.
-
-    Ctrl-C and the closing of a terminal are handled by this process, which ends its workers.
-    """
+    """Block Ctrl-C and hang-up in a context. Workers started in it inherit the block, and are ended by this process."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
@@ -175,14 +166,14 @@ def _prepare_worker(parent: int) -> None:
     """Set up a worker process: ignore Ctrl-C and cache warnings, and exit when the parent process has ended."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     warnings.filterwarnings("ignore", category=CacheWarning)
-    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
 
+    def end_with_parent() -> None:
+        # A loky worker would wait forever for its next call after its parent was killed.
+        while os.getppid() == parent:
+            time.sleep(0.5)
+        os._exit(1)
 
-def _end_with(parent: int) -> None:
-    # A loky worker would wait forever for its next call after its parent was killed.
-    while os.getppid() == parent:
-        time.sleep(0.5)
-    os._exit(1)
+    threading.Thread(target=end_with_parent, daemon=True).start()
 
 
 # Dask

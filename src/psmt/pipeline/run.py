@@ -1,14 +1,12 @@
 """`Run`: the folder, executor, device and progress of an experiment."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from pathlib import Path
 
+from psmt.data import SeriesSource
 from psmt.pipeline.tasks import Task, run_tasks
-from psmt.series import Scaling
 from psmt.types import Levels, Progress, Result, silent
 
 
@@ -29,12 +27,10 @@ class Run:
     picture_shape: tuple[int, int] | None = None
     """Height and width of the pictures whose pixels are the features, or None if features are not pixels."""
     surroundings: Callable[..., list[tuple[Levels, list[int]]]] | None = None
-    """Reads the surroundings of the patch in stretches of the film, see `psmt.data.patches.read_surroundings`. It is
-    None if there is no film to read them from."""
-    features: tuple[str, ...] | None = None
-    """Names of a series' features."""
-    scaling: Scaling | None = None
-    """Converts standardised values of a series to the units of its features."""
+    """Function that reads the pixels around the patch in stretches of the film, see
+    `psmt.data.patches.read_surroundings`. It is None if there is no film."""
+    series: SeriesSource | None = None
+    """The series as it was read, or None for a film."""
 
     def tasks(self, tasks: Iterable[Task], stage: str) -> list[Result]:
         """Return the results of the tasks in order (see `run_tasks`). Raise `TaskError` if one fails."""

@@ -5,8 +5,6 @@ on. So a killed run continues where it stopped, and changed settings find no old
 worst compute a result twice. Nothing is locked, because files appear complete or not at all.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import sys
@@ -36,8 +34,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,99}")
 _IN_FLIGHT = 2
 """Number of tasks per worker that are submitted ahead. It is enough to keep workers busy, but needs little memory."""
 
-_ATTEMPTS = 2
-"""Number of attempts at a task whose process dies."""
+_ATTEMPTS = 2  # number of attempts at a task whose process dies
 
 
 class TaskError(PSMTError, RuntimeError):
@@ -81,7 +78,7 @@ class Task:
 
 
 def on_device(device: str) -> dict[str, str]:
-    """Return the input ``device`` of a task, or {} for the CPU, so that keys of results on the CPU do not have it."""
+    """Return the inputs of a task that select its device. There are none for the CPU, so its keys have no device."""
     return {} if device == "cpu" else {"device": device}
 
 
@@ -259,7 +256,9 @@ def _evaluate(compute: Callable[..., Result], inputs: dict[str, Any], version: s
 
 
 def _own_copy(value: Any) -> Any:
-    """Return a writable copy of an array in C order. A series that is too large for memory stays on disk."""
+    """Return a writable copy of an array, or of the arrays in a dict. A series that is too large stays on disk."""
+    if isinstance(value, dict):
+        return {name: _own_copy(own) for name, own in value.items()}
     large = isinstance(value, DiskSeries) and value.nbytes > IN_MEMORY
     return np.array(value, order="C") if isinstance(value, np.ndarray) and not large else value
 

@@ -7,7 +7,6 @@
 `topology`       which atoms move together                                          model, embedding
 `prediction`     predictions beside the true frames                                 model, predictions
 `surprise`       how unexpected each frame was, with cuts                           model, surprise
-`sweep`          errors by size and sparsity penalty                                model
 ===============  =================================================================  =======================
 
 Each function draws on the given `ax`, or on a new figure, and returns the axes. A model must be fitted. `save` writes
@@ -19,8 +18,8 @@ and width of the pictures, or None if features are not pixels. A dataset has thi
 which neighbours are similar.
 """
 
-from psmt.plot.curves import prediction, surprise, sweep
+from psmt.plot.curves import prediction, surprise
 from psmt.plot.models import atoms, codes, topology, trajectory
 from psmt.plot.shared import save
 
-__all__ = ["atoms", "codes", "prediction", "save", "surprise", "sweep", "topology", "trajectory"]
+__all__ = ["atoms", "codes", "prediction", "save", "surprise", "topology", "trajectory"]

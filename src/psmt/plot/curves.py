@@ -1,4 +1,4 @@
-"""Plots of predictions and errors: predictions beside the true frames, surprise, and errors by size."""
+"""Plots of predictions beside the true frames, and of surprise."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 from numpy.typing import ArrayLike
 
-from psmt.errors import PSMTError
 from psmt.figures.panels import show_tiles, tiled
 from psmt.figures.style import COLOURS, INK, QUIET, SMALL, style_axes
 from psmt.plot.shared import BESIDE, Shape, axes_of, fitted, label, numbers, shape_of
@@ -20,11 +19,9 @@ from psmt.types import Array
 _FEATURES = 4
 """Number of features of a series that are drawn. Those with the largest variance are drawn."""
 
-_PAST = 60
-"""Largest number of past rows that are drawn."""
+_PAST = 60  # largest number of past rows that are drawn
 
-_COLUMNS = 10
-"""Largest number of pictures in a row."""
+_COLUMNS = 10  # largest number of pictures in a row
 
 _DASHED = (0, (3, 1.6))
 
@@ -120,7 +117,7 @@ def _as_pictures(predicted: Array, came: Array | None, shape: tuple[int, int], a
 def _as_lines(
     predicted: Array, came: Array | None, past: Array, bounds: Any, shown: Mapping[int, str], ax: Axes | None
 ) -> Axes:
-    """Draw the features `shown`, a mapping of their numbers to their names, with their past before step 1."""
+    """Draw predictions, true frames `came`, `past` and interval `bounds` of the features `shown` (number to name)."""
     ax = axes_of(ax, (7.5, 3.4))
     time, before = np.arange(1, len(predicted) + 1), np.arange(1 - len(past), 1)
     for i, (feature, name) in enumerate(shown.items()):
@@ -173,27 +170,3 @@ def surprise(given: Any, frames: ArrayLike | None = None, *, ax: Axes | None = N
     ax.yaxis.set_minor_locator(NullLocator())
     count = f"{len(cuts)} cut{'' if len(cuts) == 1 else 's'}" if len(cuts) else "no cut"
     return label(ax, f"Surprise of {len(values):,} frames, {count}", "frame", "surprise ÷ usual", legend=BESIDE)
-
-
-def sweep(model: Any, *, ax: Axes | None = None) -> Axes:
-    """Draw the walk-forward errors of all dimensions of the embedding and penalties λ that a model has tried.
-
-    The model must have been fitted with ``n_components='auto'`` or ``lam='auto'``.
-    """
-    scores: Any = fitted(model).choice_.scores
-    if not scores:
-        raise PSMTError("nothing was chosen: n_components and lam were given; fit with n_components='auto', lam='auto'")
-    ax = axes_of(ax, (6.4, 3.6))
-    for i, size in enumerate(dict.fromkeys(f for f, _ in scores)):
-        lams = sorted(lam for f, lam in scores if f == size)
-        name = "all directions" if size is None else f"f = {size}"
-        errors = [scores[size, lam] for lam in lams]
-        ax.plot(lams, errors, "o-", color=COLOURS[i % len(COLOURS)], linewidth=1.5, markersize=4.5, label=name)
-    best = min(scores, key=scores.__getitem__)
-    ax.plot(best[1], scores[best], "o", markersize=11, markerfacecolor="none", markeredgecolor=INK, label="chosen")
-    style_axes(ax)
-    ax.set_xscale("log")
-    shown = sorted({lam for _, lam in scores})
-    ax.set_xticks(shown, [f"{lam:g}" for lam in shown])
-    ax.set_xticks([], minor=True)
-    return label(ax, "Candidates of the choice", "λ", "walk-forward MSE", legend=BESIDE)

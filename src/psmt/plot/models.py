@@ -26,11 +26,9 @@ from psmt.utils.constraints import check_count
 _NAMED = 34
 """Largest number of names below an axis. If there are more features, every second or third is named."""
 
-_STRONGEST = 3
-"""Number of features that are named for each coloured component."""
+_STRONGEST = 3  # number of features that are named for each coloured component
 
-_PICTURES = 4
-"""Number of atoms of each coloured component that are shown as pictures."""
+_PICTURES = 4  # number of atoms of each coloured component that are shown as pictures
 
 
 def atoms(model: Any, *, n: int = 64, shape: Shape = "auto", ax: Axes | None = None) -> Axes:
@@ -118,7 +116,7 @@ def trajectory(
     if not max(components) < points.shape[1] or min(components) < 0:
         raise ValueError(f"components={components} are not there; there are 0 to {points.shape[1] - 1}")
     way = points[:, [first, second]]
-    ax = axes_of(ax, (5.6, 4.8))
+    ax = axes_of(ax, (6.2, 4.8))
     steps = LineCollection(list(np.stack([way[:-1], way[1:]], axis=1)), cmap="viridis", linewidths=1.2, alpha=0.9)
     steps.set_array(np.arange(len(way) - 1.0))
     ax.add_collection(steps)
@@ -127,7 +125,7 @@ def trajectory(
     ax.autoscale_view()
     style_axes(ax)
     _colour_bar(ax, steps, "frame")
-    title = f"{len(way):,} frames in the embedding"
+    title = f"Trajectory of {len(way):,} frames"
     return label(ax, title, f"component {first}", f"component {second}", legend=ABOVE)
 
 

@@ -1,7 +1,5 @@
 """Parts of all plots: axes and labels, conversion of models to arrays, shapes of pictures, and files."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from io import BytesIO
 from math import isqrt
@@ -15,7 +13,8 @@ from matplotlib.figure import Figure
 from sklearn.utils.validation import check_is_fitted
 
 from psmt.errors import PSMTError
-from psmt.figures.style import INK, SMALL, TEXT, TITLE, png
+from psmt.figures.panels import label_axes
+from psmt.figures.style import INK, SMALL, TITLE, png
 from psmt.types import Array
 from psmt.utils.files import writing
 
@@ -47,8 +46,7 @@ def axes_of(ax: Axes | None, size: tuple[float, float]) -> Axes:
 def label(ax: Axes, title: str, x: str = "", y: str = "", *, legend: Mapping[str, Any] | None = None) -> Axes:
     """Set the title and the axis labels, and a legend if its options are given. Return the axes."""
     ax.set_title(title, fontsize=TITLE, fontweight="bold", color=INK, loc="left")
-    ax.set_xlabel(x, fontsize=TEXT, color=INK)
-    ax.set_ylabel(y, fontsize=TEXT, color=INK)
+    label_axes(ax, x, y)
     if legend is not None:
         ax.legend(frameon=False, fontsize=SMALL, **legend)
     return ax
@@ -57,8 +55,8 @@ def label(ax: Axes, title: str, x: str = "", y: str = "", *, legend: Mapping[str
 def save(drawn: Axes | Figure, path: str | Path, *, dpi: int = 150) -> Path:
     """Write a figure to a PNG, PDF or SVG file, completely or not at all, and return its path.
 
-    `drawn` is what a function of `psmt.plot` returned, or its figure. The path ends in ``.png``, ``.pdf`` or ``.svg``.
-    `dpi` is the resolution of a PNG in dots per inch. Equal figures give equal bytes, because no date is written.
+    `drawn` are axes that a function of `psmt.plot` returned, or their figure. The suffix of the path is ``.png``,
+    ``.pdf`` or ``.svg``. `dpi` is the resolution of a PNG. Equal figures give equal bytes, because no date is written.
     """
     target = Path(path)
     kind = target.suffix.lower()

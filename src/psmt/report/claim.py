@@ -34,7 +34,7 @@ class Judgement(NamedTuple):
 
     @property
     def effect(self) -> str:
-        """The ratio with its interval as text, or '' if there is no ratio."""
+        """The ratio of the comparison with its interval as text, or '' if the claim is not about a ratio."""
         if not isfinite(self.ratio):
             return ""
         # An infinite interval of a logarithm begins at a ratio of 0.
@@ -46,7 +46,7 @@ NO_CONTROLS = Judgement(why="This claim has no controls.")
 """The verdict beyond controls on a claim that has no controls."""
 
 Weighed = tuple[float, Judgement]
-"""The distance of an estimate from the threshold, which is positive in favour of the claim, and the judgement."""
+"""Strength and judgement. The strength is the distance of the estimate from the threshold, positive for the claim."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,7 +82,7 @@ class Evidence:
 
     @classmethod
     def of_draws(cls, name: str, tests: Mapping[str, NullTest], **how: Any) -> Evidence:
-        """Return evidence whose statistic is one number, given draws of this number under each null model."""
+        """Return evidence whose statistic is one number with draws under each null model. `how` are other fields."""
         value = next(iter(tests.values())).value
         excess = {null: test.excess for null, test in tests.items()}
         nulls = {null: Interval(value - own.mean, value - own.high, value - own.low) for null, own in excess.items()}
@@ -100,14 +100,14 @@ class Evidence:
 
     @property
     def measured(self) -> Weighed:
-        """The judgement of the statistic itself, and how strongly it favours the claim."""
+        """Strength and judgement of the statistic itself, see `Weighed`."""
         return self._judge(self.statistic, lambda verdict: f"{self._measurement}{self._reason(verdict)}.")
 
     @property
     def controlled(self) -> list[Weighed]:
-        """The judgements of the excess over each null model.
+        """Strength and judgement of the difference between the statistic and that of each null model.
 
-        If the statistic itself shows no clear effect, there is only its own judgement.
+        If the statistic does not support the claim, or is only a control, the list has only its own judgement.
         """
         own, there = self.estimate, {null: self.written(value.mean) for null, value in self.nulls.items()}
 
@@ -175,12 +175,9 @@ class Evidence:
         return strength, Judgement(verdict, estimate, low, high, why(verdict))
 
 
-def from_log(value: float) -> float:
-    """Return the ratio whose logarithm is given. It is infinite if it is too large for a float."""
-    return exp(value) if value < 700 else inf
-
-
-error_ratio_evidence = partial(Evidence, lower_is_better=True, to_ratio=from_log, unit=" × the error")
+error_ratio_evidence = partial(
+    Evidence, lower_is_better=True, to_ratio=lambda log: exp(log) if log < 700 else inf, unit=" × the error"
+)
 """Evidence whose statistic is the logarithm of a ratio of errors."""
 
 
@@ -223,8 +220,8 @@ class Claim:
     ) -> Claim:
         """Return a claim whose verdict is 'yes' if all `evidence` supports it, and 'no' if any contradicts it.
 
-        `more` evidence is listed in the notes, but does not affect the verdict. The size is by default that of the
-        weakest evidence. Empty notes are left out.
+        `more` evidence is listed in the notes, but does not affect the verdict. The default of `size`, the effect in
+        words, is the estimate of the weakest evidence. Empty notes are left out.
         """
         weakest = min((e for e in evidence if isfinite(e.measured[0])), key=lambda e: e.measured[0], default=None)
         notes = list(filter(None, notes))
@@ -279,10 +276,10 @@ def all_hold(verdicts: Sequence[Verdict]) -> Verdict:
 
 
 def decide(found: Sequence[Weighed], otherwise: Judgement = NO_CONTROLS) -> Judgement:
-    """Return the judgement that decides, after the verdicts were combined by `all_hold`.
+    """Return the judgement that decides a claim, or `otherwise` if nothing was `found`.
 
-    Among the judgements with the combined verdict, this is the one whose estimate favours the claim least. If there are
-    no judgements, `otherwise` is returned.
+    `all_hold` combines the verdicts. Of the judgements with the combined verdict, the one whose estimate favours the
+    claim least decides.
     """
     verdict = all_hold([own.verdict for _, own in found])
     deciding = [weighed for weighed in found if weighed[1].verdict == verdict]

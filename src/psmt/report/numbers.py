@@ -1,7 +1,5 @@
 """Functions that write numbers as text."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 
@@ -36,7 +34,7 @@ def error(value: float) -> str:
 
 
 def ratio(value: float) -> str:
-    """Return a ratio with three digits, or with more digits close to 1.
+    """Return a ratio with two or three digits, or with more digits if it is close to 1 or large.
 
     >>> [ratio(value) for value in (0.0213, 0.99951, 1.34, 428.6, 12424.4, -0.071, float("nan"))]
     ['0.021', '0.9995', '1.34', '429', '12,424', '−0.071', 'n/a']

@@ -10,8 +10,7 @@ from itertools import islice
 from operator import attrgetter
 from typing import Any, Literal, NamedTuple
 
-_AT_A_TIME = 1000
-"""Number of lines of a long CSV file that are held in memory."""
+_AT_A_TIME = 1000  # number of lines of a long CSV file that are held in memory
 
 
 class Cell(NamedTuple):
@@ -23,7 +22,7 @@ class Cell(NamedTuple):
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a table: the value that it shows of each record, how the value is written, and when it is marked."""
+    """A column of a table: which value of a record it shows, how it writes the value, and which values it marks."""
 
     name: str
     value: str | Callable[[Any], Any]
@@ -72,6 +71,11 @@ class Table:
         listed = list(records)
         cells = [column.cells(listed) for column in columns]
         return cls(caption, [column.name for column in columns], list(zip(*cells, strict=True)))
+
+    @classmethod
+    def of_rows(cls, caption: str, columns: Sequence[str], rows: Iterable[Iterable[object]]) -> Table:
+        """Return a table of rows of values, which are written by `str`. No cell is marked."""
+        return cls(caption, columns, [[Cell(str(value)) for value in row] for row in rows])
 
 
 def to_csv(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> bytes:

@@ -1,7 +1,5 @@
 """Words for series. Reports are written for films, and `in_rows` replaces frames and pixels by rows and features."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import fields, is_dataclass, replace
@@ -9,19 +7,8 @@ from typing import Any, TypeVar, cast
 
 T = TypeVar("T")
 
-_WORDS = {
-    "film": "series",
-    "films": "series",
-    "frame": "row",
-    "frames": "rows",
-    "patch": "row",
-    "patches": "rows",
-    "pixel": "feature",
-    "pixels": "features",
-}
-_FILM_WORD = re.compile(
-    rf"(?<![\w./:-])({'|'.join(sorted(_WORDS, key=len, reverse=True))})(?![\w/-]|\.\w)", re.IGNORECASE
-)
+_WORDS = {"film": "series", "frame": "row", "patch": "row", "pixel": "feature"}
+_FILM_WORD = re.compile(rf"(?<![\w./:-])({'|'.join(_WORDS)})((?:e?s)?)(?![\w/-]|\.\w)", re.IGNORECASE)
 
 
 def in_rows(thing: T) -> T:
@@ -48,5 +35,6 @@ def _in_rows(thing: Any) -> Any:
 
 
 def _replaced(found: re.Match[str]) -> str:
-    word = _WORDS[found[0].lower()]
+    word = _WORDS[found[1].lower()]
+    word += "s" if found[2] and not word.endswith("s") else ""
     return word.capitalize() if found[0][0].isupper() else word

@@ -43,10 +43,7 @@ def check_horizon(horizon: object) -> int:
 
 
 def check_real(name: str, value: object, *, minimum: float = 0.0, open_bound: bool = False) -> float:
-    """Return `value` as a float. Raise an error unless it is a number from `minimum` to 1e100.
-
-    With `open_bound`, `minimum` itself is not allowed.
-    """
+    """Return a number from `minimum` (excluded if `open_bound`) to 1e100 as a float. Other values raise an error."""
     sign = ">" if open_bound else ">="
     if isinstance(value, bool) or not isinstance(value, Real):
         raise TypeError(f"{name}={value!r} is not a number; give a float {sign} {minimum}")

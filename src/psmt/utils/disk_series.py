@@ -13,7 +13,7 @@ import numpy as np
 
 from psmt.types import Array
 
-__all__ = ["IN_MEMORY", "DiskSeries", "blocks", "mean_of", "release_pages", "spread_of"]
+__all__ = ["IN_MEMORY", "DiskSeries", "blocks", "mean_of", "release_pages"]
 
 IN_MEMORY = 1 << 25
 """Series up to this number of bytes (16,384 patches of 16 x 16) are kept in memory."""
@@ -40,10 +40,7 @@ class DiskSeries(np.memmap[Any, np.dtype[np.float64]]):
 
     @classmethod
     def write(cls, path: str | os.PathLike[str], parts: Iterable[Array]) -> DiskSeries:
-        """Write the rows of all parts (n, n_features) to a file and return them as a series.
-
-        The file is deleted when no array uses it any more.
-        """
+        """Write parts (n, n_features) to a file and return its rows. The file is deleted when no array uses it."""
         n_features = 0
         try:
             with open(path, "wb") as file:
@@ -124,9 +121,3 @@ def mean_of(values: Array) -> Array:
     """Return the mean row (n_features,), summed block by block."""
     total = sum(block.sum(axis=0) for block in blocks(values))
     return cast(Array, total / len(values))
-
-
-def spread_of(values: Array) -> float:
-    """Return the standard deviation of all values, summed block by block."""
-    mean = sum(block.sum() for block in blocks(values)) / values.size
-    return float(np.sqrt(sum(np.square(block - mean).sum() for block in blocks(values)) / values.size))

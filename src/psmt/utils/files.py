@@ -162,10 +162,7 @@ def _try_lock(path: Path) -> BinaryIO | None:
 
 
 def write_files(folder: str | os.PathLike[str], files: Mapping[str, bytes | Iterable[bytes]]) -> None:
-    """Write all files into the folder, or none of them. Temporary files of killed runs are removed.
-
-    The content of a file is bytes, or an iterable of bytes that are written one after the other.
-    """
+    """Write all files (bytes or iterables of bytes) into the folder, or none. Stale temporary files are removed."""
     with ExitStack() as stack:
         # Files have temporary names until all are on disk. They get their final names when the stack unwinds.
         for name, content in files.items():

@@ -59,10 +59,7 @@ class _Holders:
             )
 
     def locked(self, work: Callable[[], None]) -> None:
-        """Call `work` while holding the lock.
-
-        An interrupt at the end of a ``with`` statement could leave the lock held, so none is used.
-        """
+        """Call `work` while holding the lock. A ``with`` statement could leave it held after an interrupt."""
         try:
             try:
                 self.lock.acquire()
@@ -85,7 +82,7 @@ class _Holders:
             library.set(1)
 
     def leave(self) -> None:
-        """End the limit of the calling thread. The last thread that leaves restores the former numbers."""
+        """End the limit of the calling thread. The last thread that leaves restores the former numbers of threads."""
         if self.threads == {threading.get_ident()}:
             self.lift()
         self.threads.discard(threading.get_ident())
@@ -94,8 +91,8 @@ class _Holders:
     def depth(self) -> int:
         """Return the number of limits that the calling thread has entered and not left.
 
-        The stored number may be too large after limits were left in another order than they were entered. It counts
-        only while the thread holds a limit.
+        Contexts that are left in the wrong order can make the stored number too large. So 0 is returned unless the
+        thread holds a limit.
         """
         return getattr(self.own, "depth", 0) if threading.get_ident() in self.threads else 0
 
@@ -120,11 +117,9 @@ _holders = _Holders()
 class one_blas_thread(AbstractContextManager[None]):
     """A context that limits BLAS to one thread. It can be nested, and many threads may enter it.
 
-    While any thread is inside, OpenBLAS has one thread for all of them. The former numbers are restored after errors,
-    whatever the order in which threads leave, and in a forked child.
-
-    `leave` ends the limit. It can be called at any time and repeatedly. A caller that also calls it in an outer
-    ``finally`` leaves no limit behind, wherever an interrupt strikes.
+    The numbers of BLAS threads are restored after errors, in whatever order threads leave, and in a forked child.
+    `leave` ends the limit and can be called repeatedly. A caller that also calls it in an outer ``finally`` leaves no
+    limit behind, wherever an interrupt strikes.
     """
 
     def __init__(self) -> None:
@@ -149,10 +144,7 @@ class one_blas_thread(AbstractContextManager[None]):
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Limit BLAS, OpenMP and numba to one thread each inside the context, which can be nested.
-
-    The limits of OpenMP and numba hold for the calling thread only.
-    """
+    """Limit BLAS (for all threads), OpenMP and numba (for this thread) to one thread each. Contexts can be nested."""
     threads = numba.get_num_threads()
     with one_blas_thread(), threadpool_limits(1, user_api="openmp"):
         numba.set_num_threads(1)

@@ -36,8 +36,8 @@ def check_series(
 ) -> NDArray[np.float64]:
     """Return a finite float64 array (time, features) with at least `minimum` rows. A `DiskSeries` is returned as it is.
 
-    `columns` are names of features for messages. The default are the columns of a table. Some messages contain words
-    that scikit-learn's checks of estimators require.
+    `columns` are the names of features in messages. If `values` is a table, its own column names are used instead. Some
+    messages contain words that scikit-learn's checks of estimators require.
     """
     if isinstance(values, list | tuple) and any(getattr(part, "ndim", 0) == 2 for part in values):
         raise ValueError(
@@ -119,14 +119,14 @@ def real_array(values: ArrayLike, *, name: str) -> NDArray[Any]:
 
 
 def _check_names(table: ArrayLike, name: str) -> None:
-    """Raise if columns of a table share a name, because scikit-learn would raise an error of another library."""
+    """Raise an error if columns of a table share a name. Without this check, scikit-learn's error is hard to read."""
     names = list(getattr(table, "columns", ()))
     if repeated := sorted({repr(one) for one in names if names.count(one) > 1}):
         raise ValueError(f"{name} has several columns named {repeated[0]:.200}; rename them, or give {name}.to_numpy()")
 
 
 def check_samples(estimator: Any, X: ArrayLike, *, reset: bool = True, finite: bool = True) -> NDArray[np.float64]:
-    """Return samples (n_samples, n_features), checked by scikit-learn. If `finite`, values are checked too.
+    """Return samples (n_samples, n_features), checked by scikit-learn. `finite` refuses NaN, infinite and huge values.
 
     If `reset` is True, the estimator stores the feature names of a table. Otherwise they must equal the stored names.
     """
@@ -164,7 +164,7 @@ def as_floats(array: NDArray[Any], dtype: type[Float]) -> NDArray[Float]:
 
 @np.errstate(all="ignore")
 def check_numbers(values: NDArray[np.float64], *, name: str) -> None:
-    """Raise an error if a number is NaN, infinite or too large. For NaN and infinity, it is that of scikit-learn."""
+    """Raise scikit-learn's error if a number is NaN or infinite, or the error of `check_size` if it is too large."""
     from sklearn.utils import assert_all_finite
 
     flat = values.reshape(-1)
@@ -237,8 +237,8 @@ _LARGEST_CHECKED = 10_000_000  # largest number of values for which the smoothne
 def _is_transposed(array: NDArray[np.float64]) -> bool:
     """Return whether the steps from column to column are so small that columns must be times, and not pixels.
 
-    Neighbouring pixels of a picture are similar too. But even in a fast film, steps between pixels are not much below a
-    tenth of those between frames, and they are larger where one row of pixels ends and the next begins.
+    Neighbouring pixels of a film are similar too. But even in a fast film, their mean squared difference is hardly
+    below a tenth of that between frames, and it is larger where one row of pixels ends and the next begins.
     """
     ratio = _roughness(array.T) / _roughness(array)
     for channels in (1, 3):
@@ -263,50 +263,52 @@ def warn(message: str) -> None:
 
 
 def _gaps(steps: Array) -> NDArray[np.intp]:
-    """Return the indices of the gaps among the steps in time (n,): those of more than 1.5 times the usual step.
-
-    If many steps are that long, as over weekends, the times are taken to be irregular, and there are no gaps.
-    """
+    """Return the indices of steps (n,) above 1.5 times the median, or none if such steps are frequent (weekends)."""
     gaps = np.flatnonzero(steps > 1.5 * np.median(steps)) if len(steps) else np.zeros(0, dtype=np.intp)
     return gaps if len(gaps) < _IRREGULAR * len(steps) else gaps[:0]
 
 
-def warn_of_gaps(times: ArrayLike, labels: Any) -> None:
-    """Warn if the times of rows have gaps. `labels` are the times as the message shows them."""
-    gaps = _gaps(np.diff(np.asarray(times, dtype=np.float64)))
-    if len(gaps):
-        at = int(gaps[0])
-        warn(
-            f"the times of the rows have {len(gaps)} gap{'s'[: len(gaps) > 1]}, the first between {labels[at]} and "
-            f"{labels[at + 1]}; rows are taken as evenly spaced: fill the gap, or split the series there"
-        )
+def warn_of_times(labels: Any, steps: Array, rows: NDArray[np.intp] | None = None, fill: str = "") -> None:
+    """Warn if the times of rows, shown by `labels`, repeat or have gaps. `fill` says how to fill gaps.
+
+    `steps` (n,) are the times from each of the `rows` (n,) to the row after it. By default, `rows` are all rows but the
+    last.
+    """
+    one = "keep one row per time, as by X.groupby(level=0).mean() of pandas, or put series that share times in columns"
+    split = fill or "fill gaps, or split the series there"
+    for found, what, way in ((np.flatnonzero(steps == 0), "repeated time", one), (_gaps(steps), "gap", split)):
+        if len(found):
+            row = int(found[0] if rows is None else rows[found[0]])
+            warn(
+                f"the times of the rows have {len(found)} {what}{'s' * (len(found) > 1)}, the first between row {row} "
+                f"({labels[row]}) and row {row + 1} ({labels[row + 1]}); rows count as evenly spaced: {way}"
+            )
 
 
 def check_time_index(values: object, lengths: Sequence[int]) -> None:
-    """Raise an error if the index of a table (dates or numbers) decreases within a series, and warn if it has gaps."""
+    """Raise an error if the index of a table (dates or numbers) decreases within a series.
+
+    Warn if it has repeated times or gaps. `lengths` are the numbers of rows of the series that the table consists of.
+    """
     index = getattr(values, "index", None)
     if index is None or getattr(getattr(index, "dtype", None), "kind", "O") not in "iufM":
         return
     times = np.asarray(getattr(index, "asi8", index), dtype=np.float64)
     starts = np.cumsum([0, *lengths])
     steps = np.delete(np.diff(times), starts[1:-1] - 1)
-    at = np.delete(np.arange(len(times) - 1), starts[1:-1] - 1)  # the rows before these steps
+    rows = np.delete(np.arange(len(times) - 1), starts[1:-1] - 1)
     if (steps < 0).any():
-        row = int(at[np.argmax(steps < 0)])
+        row = int(rows[np.argmax(steps < 0)])
         raise ValueError(
             f"the index of X is out of order: {index[row]} in row {row} is followed by {index[row + 1]}; rows must be "
             "in order of time: use X.sort_index(), or X.reset_index(drop=True) if they are"
         )
-    gaps = at[_gaps(steps)]
-    if len(gaps):
-        row = int(gaps[0])
-        parts = np.diff(np.union1d(starts, gaps + 1)).tolist()
-        apart = f"lengths={parts}" if len(parts) < 9 and min(parts) > 2 else "the lengths of the parts between them"
-        warn(
-            f"the index of X has {len(gaps)} gap{'s' * (len(gaps) > 1)}, the first from {index[row]} in row {row} to "
-            f"{index[row + 1]}, but rows count as successive; fill gaps, as by X.resample(..).interpolate(), or give "
-            f"{apart} to fit, so that nothing is learned across them"
-        )
+    parts = np.diff(np.union1d(starts, rows[_gaps(steps)] + 1)).tolist()
+    apart = f"lengths={parts}" if len(parts) < 9 and min(parts) > 2 else "the lengths of the parts between them"
+    way = (
+        f"fill gaps, as by X.resample(..).interpolate(), or give {apart} to fit, so that nothing is learned across them"
+    )
+    warn_of_times(index, steps, rows, way)
 
 
 def check_film(values: ArrayLike) -> NDArray[np.float64]:
@@ -325,8 +327,7 @@ def check_frame(value: ArrayLike, n_features: int, *, name: str = "x", largest: 
         raise ValueError(
             f"{name} has shape {array.shape}; the model was fitted with frames of {n_features} features: give {ways}"
         )
-    frame: NDArray[np.float64] = check_series(array[None], name=name, largest=largest)[0]
-    return frame
+    return cast(NDArray[np.float64], check_series(array[None], name=name, largest=largest)[0])
 
 
 def check_finite(values: NDArray[np.floating], *, name: str, error: type[ValueError] = ValueError) -> None:
@@ -336,10 +337,7 @@ def check_finite(values: NDArray[np.floating], *, name: str, error: type[ValueEr
 
 
 def check_levels(values: ArrayLike, *, name: str, n_axes: int) -> NDArray[np.float32]:
-    """Return levels as finite float32, (height, width) for `n_axes=2` or (time, height, width) for `n_axes=3`.
-
-    Colour frames have one more axis, for red, green and blue.
-    """
+    """Return finite float32 levels: (height, width) if `n_axes` is 2, (time, height, width) if 3; colours (.., 3)."""
     array = as_array(values, name=name)
     wanted = "time, height, width" if n_axes == 3 else "height, width"
     colour = array.ndim == n_axes + 1 and array.shape[-1] == 3

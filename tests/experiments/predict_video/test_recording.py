@@ -83,7 +83,7 @@ def test_rows_are_read_as_they_were_written(monkeypatch):
         log.add(EVENTS[first : first + 7])
     assert [*log] == [*log] == EVENTS
     assert b"".join(log.table()) == to_csv(Event._fields, EVENTS)
-    (row,) = [*make_video(n_frames=1, surprise=False).of("frame_predictor")]
+    (row,) = [row for row in make_video(n_frames=1, surprise=False).rows if row.method == "frame_predictor"]
     assert np.isnan(row.surprise) and type(row.frame) is int and type(row.cut) is int
 
 
@@ -123,7 +123,7 @@ def test_a_changed_file_is_refused(tmp_path, damage):
 def test_in_a_film_of_usual_length_a_bin_is_a_frame():
     ratios = RNG.uniform(0.3, 1.4, 60)
     result = make_video({"frame_predictor": ratios}, n_frames=60, cuts=(410, 433))
-    scores, own = result.scores, [*result.of("frame_predictor")]
+    scores, own = result.scores, [row for row in result.rows if row.method == "frame_predictor"]
     assert (scores.n, scores.bins.length, scores.bins.cuts.tolist()) == (60, 1, [410, 433])
     assert scores.bins.mse["frame_predictor"].tolist() == [row.mse for row in own]
     assert scores.bins.surprise.tolist() == [row.surprise for row in own]
@@ -142,7 +142,9 @@ def test_a_long_film_has_no_more_bins_and_the_same_means(monkeypatch):
     assert bins.length == 10 and len(bins.frames) == 100
     np.testing.assert_array_equal(bins.frames, 401 + 10 * np.arange(100))
     assert bins.cuts.tolist() == [410, 411, 900]
-    assert bins.surprise[3] == max(row.surprise for row in [*result.of("frame_predictor")][30:40])
+    assert bins.surprise[3] == max(
+        row.surprise for row in [row for row in result.rows if row.method == "frame_predictor"][30:40]
+    )
     assert bins.mse["frame_predictor"][5] == pytest.approx(1e-3 * ratios[50:60].mean())
     for one, other in zip(short.summaries.values(), long.summaries.values(), strict=True):
         assert one.method == other.method and one[1:] == pytest.approx(other[1:])

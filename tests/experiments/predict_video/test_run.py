@@ -58,11 +58,11 @@ def test_only_frames_after_the_start_are_scored_and_only_those_before_it_learned
     np.testing.assert_allclose(past, colourful[17:25], atol=1e-6)
     assert (horizon, result.n_past, result.start, result.horizon) == (10, 8, 25, 10)
     np.testing.assert_allclose(
-        [row.mse for row in result.of("frame_predictor")],
+        [row.mse for row in result.rows if row.method == "frame_predictor"],
         [np.mean((2 * grey[t] - grey[t - 1] - grey[t + 1]) ** 2) for t in range(25, 35)],
         rtol=1e-3,
     )
-    assert [row.frame for row in result.of("copy")] == list(range(26, 36))
+    assert [row.frame for row in result.rows if row.method == "copy"] == list(range(26, 36))
 
 
 @pytest.mark.parametrize("colour", [True, False])
@@ -93,7 +93,7 @@ def test_the_default_model_predicts_a_small_film(tmp_path):
         open_frames("builtin:glide?frames=60&size=40"), FrameReader(32), settings, Run(folder=tmp_path)
     )
     assert {row.method for row in result.rows} == {"frame_predictor", "copy", "linear", "fourier", "blocks", "ridge"}
-    assert all(np.isfinite(row.surprise) for row in result.of("frame_predictor"))
+    assert all(np.isfinite(row.surprise) for row in result.rows if row.method == "frame_predictor")
     assert {row.step for row in result.rollouts} == set(range(1, 11))
     assert all(np.isfinite(row.mse) for row in [*result.rows, *result.rollouts])
 

@@ -27,7 +27,8 @@ from psmt.pipeline.run import Run
 def reconstruct(X, coder, *, n_components, lam):
     """MSE (time,) of each patch after coding, embedding, recovery and decoding."""
     given = {"n_components": n_components, "lam": lam, "device": coder.device}
-    return reconstruct_window(patches=X, dictionary=coder.dictionary_, **pack_codes(coder.transform(X)), **given)["mse"]
+    codes = pack_codes(coder.transform(X))
+    return reconstruct_window(patches=X, dictionary=coder.dictionary_, codes=codes, **given)["mse"]
 
 
 def test_agrees_with_a_plain_recomputation(engine, glide):

@@ -29,7 +29,7 @@ def result(film, tmp_path_factory):
 def test_shuffled_frames_keep_their_codes(film, result):
     order = np.random.default_rng(TINY.seed).permutation(len(film))
     dictionary = learn_dictionary(patches=film, n_atoms=12, alpha=0.1, max_epochs=1, seed=0)["dictionary"]
-    codes = unpack_codes(**code_patches(patches=film, dictionary=dictionary, alpha=0.1), n_atoms=12).toarray()
+    codes = unpack_codes(code_patches(patches=film, dictionary=dictionary, alpha=0.1), 12).toarray()
     places = TINY.null_segments(36, len(film))
     assert places == [(0, 36), (27, 63), (54, 90)]
     for errors, (start, stop) in zip(result.null_errors["shuffled"][0.1, 12, 36], places, strict=True):

@@ -69,7 +69,7 @@ def test_a_window_against_the_formulas(engine, patches):
     dictionary = learn_dictionary(patches=patches, n_atoms=8, alpha=alpha, max_epochs=2, seed=3)["dictionary"]
     codes = code_patches(patches=frames, dictionary=dictionary, alpha=alpha, device=engine.device)
     given = {"patches": frames, "dictionary": dictionary, "device": engine.device}
-    result = reconstruct_window(**given, **codes, n_components=f, lam=lam)
+    result = reconstruct_window(**given, codes=codes, n_components=f, lam=lam)
 
     A = np.column_stack([nonnegative_least_squares(dictionary.T, x, np.full(8, 2 * alpha)) for x in frames])
     A[A < 1e-7] = 0.0
@@ -105,7 +105,7 @@ def test_nothing_moves_in_a_still_film(tmp_path):
     result = sweep(still, SweepSettings(n_atoms=(8,), alpha=0.1), Run(folder=tmp_path))
     # What layer 1 leaves is all that is left.
     dictionary = learn_dictionary(patches=still, n_atoms=8, alpha=0.1, max_epochs=5, seed=0)["dictionary"]
-    coded = unpack_codes(**code_patches(patches=still, dictionary=dictionary, alpha=0.1), n_atoms=8) @ dictionary
+    coded = unpack_codes(code_patches(patches=still, dictionary=dictionary, alpha=0.1), 8) @ dictionary
     np.testing.assert_allclose(result.errors[30.0, 8, 16], np.mean((coded - still) ** 2))
 
 
@@ -125,7 +125,7 @@ def test_each_window_is_its_own_stretch_of_the_film(patches, unbroken, tmp_path)
     dictionary = learn_dictionary(patches=patches, n_atoms=12, alpha=0.3, max_epochs=1, seed=0)["dictionary"]
     given = {"patches": patches[12:36], "dictionary": dictionary}
     codes = code_patches(**given, alpha=0.3)
-    window = reconstruct_window(**given, **codes, n_components=3, lam=0.1)
+    window = reconstruct_window(**given, codes=codes, n_components=3, lam=0.1)
     np.testing.assert_allclose(result.errors[0.1, 12, 24][2], window["mse"], rtol=1e-9)
 
 

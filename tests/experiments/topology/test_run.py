@@ -30,7 +30,7 @@ def smooth_signals(n_frames, n_signals, seed):
 
 
 def graph_of(codes, **options):
-    return window_graph(**pack_codes(codes), n_atoms=codes.shape[1], **{"n_components": codes.shape[1], **options})
+    return window_graph(codes=pack_codes(codes), n_atoms=codes.shape[1], **{"n_components": codes.shape[1], **options})
 
 
 def graph_from_edges(edges, n_atoms):
@@ -94,7 +94,7 @@ def test_group_that_dissolves_loses_its_component():
     codes[:300, 1:3] = codes[:300, [0]] * [0.5, 2.0]
     packed = pack_codes(codes)
     sizes = [
-        window_graph(**slice_codes(packed, start, start + 300), n_atoms=8, n_components=8)["component_size"][0]
+        window_graph(codes=slice_codes(packed, start, start + 300), n_atoms=8, n_components=8)["component_size"][0]
         for start in (0, 300)
     ]
     assert sizes == [3, 1]
@@ -118,7 +118,7 @@ def test_atoms_that_are_hardly_used_have_no_links(engine):
     assert graph["used"].tolist() == [True, True, False, True, True, True]
     assert not (graph["edges"] == 2).any()
     sets = link_sets(
-        **pack_codes(codes),
+        codes=pack_codes(codes),
         frames=np.arange(100)[None],
         n_atoms=6,
         n_components=6,

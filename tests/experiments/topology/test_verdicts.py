@@ -215,11 +215,11 @@ def test_size_with_the_embedding(truth):
     settings = TopologySettings(n_atoms=N_ATOMS, window=192, n_components=N_GROUPS)
 
     def links(codes, frames):
-        return link_sets(**pack_codes(codes), frames=frames, n_atoms=N_ATOMS, n_components=N_GROUPS)
+        return link_sets(codes=pack_codes(codes), frames=frames, n_atoms=N_ATOMS, n_components=N_GROUPS)
 
     def times(codes, blocks, splits):
         packed = pack_codes(codes)
-        return compare_times(**packed, blocks=blocks, splits=splits, n_atoms=N_ATOMS, n_components=N_GROUPS)
+        return compare_times(codes=packed, blocks=blocks, splits=splits, n_atoms=N_ATOMS, n_components=N_GROUPS)
 
     found = []
     for seed in range(40):

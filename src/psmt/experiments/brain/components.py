@@ -1,28 +1,25 @@
 """Components of the graph of atoms over time: births, merges, splits, returns and ends."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
 from psmt.experiments.film_tasks import slice_codes
 from psmt.experiments.window_graphs import window_graph
-from psmt.types import AnyArray, Ints, Result
+from psmt.types import Ints, Result
 
 
-def person_graphs(*, n_atoms: int, window: int, step: int, **codes: AnyArray) -> Result:
-    """Return the components of the graph of atoms in all windows of a person's packed codes. This is one task.
+def person_graphs(*, codes: Result, n_atoms: int, window: int, step: int) -> Result:
+    """Return the components of the graph of atoms in all windows of a person's packed codes.
 
     The result has ``component`` (n_windows, n_atoms), the label of each atom's component, and ``starts`` (n_windows,),
     the first volume of each window. The label of an atom without links is -1.
     """
     starts = np.arange(0, len(codes["offsets"]) - window, step)
-    size: dict[str, Any] = {"n_atoms": n_atoms, "n_components": max(1, n_atoms // 4)}
     labels = np.full((len(starts), n_atoms), -1)
     for row, start in zip(labels, starts.tolist(), strict=True):
-        graph = window_graph(**size | slice_codes(codes, start, start + window))
+        part = slice_codes(codes, start, start + window)
+        graph = window_graph(codes=part, n_atoms=n_atoms, n_components=max(1, n_atoms // 4))
         linked = graph["neighbours"] > 0
         row[linked] = graph["component"][linked]
     return {"component": labels, "starts": starts}
@@ -47,11 +44,11 @@ def follow_components(labels: Ints) -> list[ComponentStep]:
 
     `labels` (n_windows, n_atoms) are the labels of each atom's component in each window, or -1 for none.
 
-
     A component continues a component of the previous window if the two share at least two atoms, and at least half of
     the atoms of the smaller one. A component that continues several is a merge. Several components that continue the
-    same one are a split. In both cases, the pair that shares most atoms keeps the number. A component that continues
-    none is a return if it resembles one that had ended, and otherwise a birth.
+    same one are a split. A merge keeps the number of the component with which it shares most atoms. Of a split, the
+    largest component keeps the number. A component that continues none is a return if it resembles one that had ended,
+    and otherwise a birth.
 
     >>> labels = np.array([[0, 0, 1, 1, -1], [0, 0, 0, 0, -1], [-1, -1, -1, -1, -1], [2, 2, 2, 2, -1]])
     >>> [(step.window, step.component, step.event, step.ends) for step in follow_components(labels)]

@@ -1,10 +1,8 @@
-"""What leaves the page of a study: tables that other programs read, and how the study was made.
+"""Exports of a study: tables that other programs read, and a description of how the study was made.
 
 Each table and each column is declared once. The files, the table in docs/how-to/brain.md and dataset_description.json
 are made from `TABLES` and `COLUMNS`. The file columns.toml says what each column means.
 """
-
-from __future__ import annotations
 
 import tomllib
 from collections.abc import Callable, Iterable, Iterator
@@ -215,7 +213,7 @@ def methods(result: BrainResult) -> str:
 
 
 def methods_section(result: BrainResult) -> Section:
-    """Return the section of the page with the paragraph and the input files."""
+    """Return the section of the page with the paragraph of `methods` and a table of the input files."""
     inputs = result.study.origin.get("inputs", ())
     columns = [Column(name, itemgetter(name)) for name in ("subject", "file", "volumes")]
     columns.append(Column("sha256", lambda one: one.get("sha256", "–")))

@@ -1,7 +1,5 @@
 """Figures of a study: networks, components over time, and states."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -71,7 +69,7 @@ def atoms_figure(result: BrainResult) -> Figure:
 
 
 def _glass_rows(study: Study, patterns: Array) -> tuple[list[Any], list[list[str]]]:
-    """Return pictures of patterns (n, n_regions) on glass brains, and the rows of panels for them, two in a row."""
+    """Return pictures of patterns (n, n_regions) on glass brains, and names of panels for them, in rows of two."""
     pictures = glass_brains(study, patterns)
     names = [f"glass {k}" for k in range(len(pictures))] + ["."] * (len(pictures) % 2)
     return pictures, [names[k : k + 2] for k in range(0, len(names), 2)]
@@ -89,7 +87,7 @@ def _show_glass(axes: Mapping[Any, Axes], pictures: Sequence[Any], titles: Seque
 
 
 def components_figure(result: BrainResult) -> Figure:
-    """Draw when the longest components of the graph of atoms are there, one panel per person and one line each."""
+    """Draw sizes of the longest components of the graph of atoms over time: a panel per person, a row per component."""
     people = range(min(SHOWN_PEOPLE, len(result.steps)))
     longest = max(result.study.lengths[k] for k in people)
     figure, panels = panel_figure([[k] for k in people], height=1.2 + 1.15 * len(people))

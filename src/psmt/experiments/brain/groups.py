@@ -1,7 +1,5 @@
 """Read participants.tsv, and compare groups by permutation tests with covariates and family-wise correction."""
 
-from __future__ import annotations
-
 import csv
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -38,11 +36,11 @@ class Participants:
 def read_participants(
     path: Path, names: Sequence[str], *, group: str, covariates: Sequence[str] | None, motion: Array | None
 ) -> Participants:
-    """Return what a table says about each person. It has the column participant_id, and a row per participant (BIDS).
+    """Read groups, covariates and motion from a table with the column participant_id, as in BIDS.
 
     `names` are the names of the people, which begin with the ID of a participant. `group` is the column of groups.
     `covariates` are columns; None takes those of `USUAL` that the table has. `motion` (n_people,) is the mean framewise
-    displacement in the tables of confounds, or None. A column of the same quantity replaces it.
+    displacement in the tables of confounds, or None. A covariate `MOTION` from the table replaces it.
     """
     with reading(path) as file:
         try:
@@ -126,12 +124,12 @@ def person_measures(people: Sequence[StateDynamics], errors: Array, seconds: flo
 def compare_groups(
     *, values: Array, effect: Array, covariates: Array, seed: int, n_permutations: int = N_PERMUTATIONS
 ) -> Result:
-    """Test whether measures (n_people, n_measures) depend on an effect (n_people, n), given covariates. This is a task.
+    """Test whether measures (n_people, n_measures) depend on an effect (n_people, n), given covariates (n_people, n).
 
-    Residuals of the covariates are permuted (Freedman and Lane 1983). Return the F statistic of each measure,
-    ``statistic``; the probability ``p`` of one at least as large in permutations; and ``p_corrected``, the probability
-    that the largest of all measures is at least as large (family-wise correction by the maximum). Measures that are
-    undefined for somebody, or constant, are NaN.
+    The residuals of the measures given the covariates are permuted (Freedman and Lane 1983). Return for each measure
+    ``statistic``, its F statistic; ``p``, its p-value in the permutations; and ``p_corrected``, its p-value compared
+    with the largest F of all measures in each permutation (family-wise correction). All three are NaN for a measure
+    that is undefined for somebody, or constant given the covariates.
     """
     n_people = len(values)
     reduced = np.column_stack([np.ones(n_people), covariates])
@@ -170,9 +168,9 @@ def compare_groups(
 
 
 def contrasts(people: Participants) -> dict[str, dict[str, Any]]:
-    """Return the inputs ``effect`` and ``covariates`` of `compare_groups` for each test that can be made.
+    """Return the inputs ``effect`` and ``covariates`` of `compare_groups` for each test that is possible.
 
-    Groups are compared with all covariates. Motion is related to the measures given all covariates but itself.
+    The test ``group`` controls for all covariates. The test ``motion`` controls for all covariates but motion.
     """
     n_people = len(people.groups) or (0 if people.motion is None else len(people.motion))
     scaled = {name: own - own.mean() for name, own in people.covariates.items()}

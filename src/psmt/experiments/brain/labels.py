@@ -1,7 +1,5 @@
 """Names of the regions of an atlas, and the known networks that regions belong to."""
 
-from __future__ import annotations
-
 import csv
 import re
 from collections.abc import Sequence
@@ -14,7 +12,7 @@ from psmt.errors import FrameSourceError
 from psmt.types import Array
 from psmt.utils.files import reading
 
-_SCHAEFER = re.compile(r"(?:7|17)Networks_[LR]H_([A-Za-z]+)")
+_SCHAEFER = re.compile(r"^(?:7|17)Networks_[LR]H_([A-Za-z]+)")
 """Names of the regions of Schaefer's atlases, which contain the network of Yeo et al. (2011)."""
 
 
@@ -32,7 +30,7 @@ def beside_atlas(atlas: Path) -> Path | None:
 
 
 def region_numbers(regions: Sequence[str]) -> list[int]:
-    """Return the number of each region in its atlas, from names such as 'region 3', or [] if any name is different.
+    """Return the number of each region in its atlas, from names such as 'region 3', or [] if any has another form.
 
     >>> [region_numbers(names) for names in (["region 3", "region 12"], ["region 3", "insula"], ["region x", ""])]
     [[3, 12], [], []]
@@ -45,7 +43,7 @@ def label_regions(regions: Sequence[str], path: Path) -> list[Label]:
     """Return the labels of regions that have names such as 'region 3', from a file.
 
     A ``.tsv`` or ``.csv`` table has the columns index and name, and optionally network. Any other file has one name per
-    line, in the order of the regions. Regions of Schaefer's atlases have their network in their name.
+    line, in the order of the numbers in the atlas. Regions of Schaefer's atlases have their network in their name.
     """
     labels, numbers = _read(path), region_numbers(regions)
     missing = [number for number in numbers if number not in labels]
@@ -77,18 +75,14 @@ def _read(path: Path) -> dict[int, Label]:
         if suffix not in (".tsv", ".csv"):
             return {k: Label(line.strip()) for k, line in enumerate(lines, 1)}
         rows = list(csv.DictReader([lines[0].lower(), *lines[1:]], delimiter="\t" if suffix == ".tsv" else ","))
-        found = {int(row["index"]): Label(row["name"], row.get("network") or _network(row["name"])) for row in rows}
+        known = {row["name"]: _SCHAEFER.findall(row["name"]) or [""] for row in rows}
+        found = {int(row["index"]): Label(row["name"], row.get("network") or known[row["name"]][0]) for row in rows}
     except (UnicodeDecodeError, csv.Error, LookupError, ValueError, TypeError) as error:
         raise FrameSourceError(
             f"labels {path} cannot be read ({error!r:.80}); give a table with numbers in the column index and texts in "
             "the column name"
         ) from error
     return found
-
-
-def _network(name: str) -> str:
-    known = _SCHAEFER.match(name)
-    return known[1] if known else ""
 
 
 def match_networks(weights: Array, networks: Sequence[str]) -> list[tuple[str, float]]:

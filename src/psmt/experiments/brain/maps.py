@@ -1,7 +1,5 @@
 """Patterns of regions as images of the brain: NIfTI files, and pictures of glass brains."""
 
-from __future__ import annotations
-
 import zlib
 from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
@@ -18,10 +16,7 @@ from psmt.types import Array, Levels
 
 
 def nifti_file(study: Study, patterns: Array) -> Iterator[bytes] | None:
-    """Return the parts of a ``.nii.gz`` file (x, y, z, n) of patterns (n, n_regions), or None if there is no atlas.
-
-    Volumes are packed one after the other, because all together may not fit into memory.
-    """
+    """Return the parts of a ``.nii.gz`` file with one volume per pattern (n, n_regions), or None without an atlas."""
     if not has_maps(study):
         return None
 
@@ -43,7 +38,7 @@ def nifti_file(study: Study, patterns: Array) -> Iterator[bytes] | None:
 
 
 def has_maps(study: Study) -> bool:
-    """Return whether the regions of a study can be found in its atlas by their numbers."""
+    """Return whether the atlas of a study has the numbers of its regions, and nilearn is installed."""
     if study.atlas is None or not study.numbers or not find_spec("nilearn"):
         return False
     shape = load_image(study.atlas).shape

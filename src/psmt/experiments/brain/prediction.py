@@ -4,8 +4,6 @@ The weights of a linear model are an array (horizon, order * n_features, n_featu
 first, to the row 1, 2, .. ahead.
 """
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable, Sequence
 
@@ -43,7 +41,7 @@ L1_PENALTIES = (0.3, 0.15, 0.08, 0.05, 0.03, 0.02, 0.01)
 
 
 def predict_person(*, series: Array, horizon: int, seed: int) -> Result:
-    """Return ``errors`` (n_predictors, horizon) on the last quarter of a series (time, n_regions). This is one task.
+    """Return ``errors`` (n_predictors, horizon) on the last quarter of a series (time, n_regions).
 
     An error is the mean squared error divided by the variance of the scored part. Regions are first divided by their
     standard deviations in the past, so that no large or drifting region dominates. Everything is learned from at most
@@ -92,9 +90,9 @@ def linear_errors(rows: Array, start: int, weights: Array) -> Array:
 
 
 def _chosen(past: Array, horizon: int, fit: Callable[..., list[Array]], options: Sequence[float]) -> Array:
-    """Return weights with, at each horizon, the one of the `options` that predicts the last eighth of the past best.
+    """Return weights fitted, at each horizon, with the option that predicts the last eighth of the past best.
 
-    ``fit(rows, horizon, options)`` returns the weights for each option.
+    `options` are penalties or ranks. ``fit(rows, horizon, options)`` returns a list with the weights for each of them.
     """
     cut = len(past) - max(len(past) // 8, 2)
     errors = np.array([linear_errors(past, cut, own) for own in fit(past[:cut], horizon, options)])
@@ -105,19 +103,19 @@ def _chosen(past: Array, horizon: int, fit: Callable[..., list[Array]], options:
 
 
 def _lasso_maps(rows: Array, horizon: int, penalties: Sequence[float]) -> list[Array]:
-    """Return the weights of lasso regressions on the last row, for each penalty."""
+    """Return weights (horizon, n_features, n_features) for each penalty, by lasso regressions on the last row."""
     inputs, targets = _pairs(rows, 1, range(1, horizon + 1), len(rows) - horizon)
     gram, found = inputs.T @ inputs, []
     for penalty in penalties:
         model = Lasso(penalty, fit_intercept=False, precompute=gram, tol=1e-3, max_iter=200)
         with warnings.catch_warnings(action="ignore"):  # a rival that has nearly converged predicts as well
             model.fit(inputs, targets)
-        found.append(_by_horizon(np.reshape(model.coef_, (targets.shape[1], -1)).T, horizon))
+        found.append(np.array(np.split(np.reshape(model.coef_, (targets.shape[1], -1)).T, horizon, axis=1)))
     return found
 
 
 def _cut_ranks(rows: Array, weights: Array, ranks: Sequence[int]) -> list[Array]:
-    """Return reduced-rank regressions for each rank: ridge regressions with the main predicted directions only."""
+    """Return the ridge `weights` reduced to each rank, by projection onto the main axes of their predictions."""
     found = [weights.copy() for _ in ranks]
     for h, own in enumerate(weights):
         predicted = _inputs(rows, max(ORDERS), max(ORDERS) - 1, len(rows)) @ own
@@ -129,7 +127,7 @@ def _cut_ranks(rows: Array, weights: Array, ranks: Sequence[int]) -> list[Array]
 
 
 def dynamic_modes(rows: Array, horizon: int, ranks: Sequence[int]) -> list[Array]:
-    """Return the weights of a dynamic mode decomposition for each rank. They are powers of one linear map."""
+    """Return weights (horizon, n_features, n_features) for each rank: powers of a map by dynamic mode decomposition."""
     left, sizes, right = np.linalg.svd(rows[:-1], full_matrices=False)
     found = []
     for rank in ranks:
@@ -137,11 +135,6 @@ def dynamic_modes(rows: Array, horizon: int, ranks: Sequence[int]) -> list[Array
         step = (right[kept].T / sizes[kept]) @ (left[:, kept].T @ rows[1:]) @ right[kept].T @ right[kept]
         found.append(np.array([np.linalg.matrix_power(step, h) for h in range(1, horizon + 1)]))
     return found
-
-
-def _by_horizon(joined: Array, horizon: int) -> Array:
-    """Return weights (n, horizon * n_features) as one matrix (n, n_features) for each horizon."""
-    return np.array(np.split(joined, horizon, axis=1))
 
 
 def direct_ridge(past: Array, horizon: int) -> tuple[Array, Ints]:
@@ -168,7 +161,8 @@ def _ridge_errors(past: Array, first: int, order: int, horizon: int) -> Array:
     """Return the errors (n_penalties, horizon) on the rows from `first` on, with weights from earlier rows."""
     # All horizons share one decomposition, so only inputs whose furthest target is known are used.
     joint = _ridge_maps(past, order, range(1, horizon + 1), first - horizon, PENALTIES)
-    return np.array([linear_errors(past, max(first, order), _by_horizon(own, horizon)) for own in joint])
+    weights = (np.array(np.split(own, horizon, axis=1)) for own in joint)
+    return np.array([linear_errors(past, max(first, order), own) for own in weights])
 
 
 def _inputs(rows: Array, order: int, first: int, stop: int) -> Array:
@@ -183,10 +177,7 @@ def _pairs(rows: Array, order: int, ahead: Sequence[int], stop: int) -> tuple[Ar
 
 
 def _ridge_maps(rows: Array, order: int, ahead: Sequence[int], stop: int, penalties: Sequence[float]) -> list[Array]:
-    """Return ridge weights (order * n_features, n_ahead * n_features) for each penalty, by one eigendecomposition.
-
-    The weights map the inputs at all times before `stop` to the rows that come `ahead` steps later.
-    """
+    """Return ridge weights (order * n_features, n_ahead * n_features) for each penalty, see `_pairs`."""
     inputs, targets = _pairs(rows, order, ahead, stop)
     gram = inputs.T @ inputs
     scale = max(float(np.trace(gram)) / len(gram), np.finfo(float).tiny)

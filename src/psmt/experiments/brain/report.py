@@ -1,27 +1,17 @@
 """Declaration and report of the experiment `psmt brain`: claims with their evidence, tables, and the page."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache, partial
 from io import BytesIO
-from operator import itemgetter
 from typing import Any
 
 import numpy as np
 
-from psmt.evaluation import FEWEST_VALUES, Interval, mean_interval, ratio_interval
+from psmt.evaluation import Interval, mean_interval, ratio_interval
+from psmt.evaluation.intervals import FEWEST_VALUES
 from psmt.evaluation.null_models import LEVEL
-from psmt.experiments.brain.exports import (
-    TABLES,
-    TESTED,
-    dataset_description,
-    methods,
-    methods_section,
-    provenance,
-    provenance_facts,
-)
+from psmt.experiments.brain import exports
 from psmt.experiments.brain.figures import atoms_figure, components_figure, states_figure
 from psmt.experiments.brain.maps import nifti_file
 from psmt.experiments.brain.prediction import PREDICTORS, SCORED
@@ -31,20 +21,8 @@ from psmt.experiments.brain.run import study_brains
 from psmt.experiments.brain.settings import BrainSettings
 from psmt.experiments.contract import Experiment
 from psmt.figures import png
-from psmt.report import (
-    TIE,
-    Answer,
-    Claim,
-    Column,
-    Evidence,
-    Fact,
-    Page,
-    Picture,
-    Section,
-    Table,
-    error_ratio_evidence,
-    write_interval,
-)
+from psmt.report import TIE, Answer, Claim, Column, Evidence, Fact, Page, Picture, Section, Table
+from psmt.report.claim import error_ratio_evidence, write_interval
 from psmt.report.numbers import percent, plus, signed
 from psmt.types import Array
 
@@ -105,13 +83,13 @@ def _predicts_better(result: BrainResult, key: str, text: str, rivals: Sequence[
 
 
 def _gains(rows: Iterable[tuple[str, Interval, str]], unit: str, too_few: str = "") -> list[Evidence]:
-    """Return evidence for a claim from differences that are positive if it is true: rows (name, interval, details)."""
+    """Return evidence from rows (name, difference, details). Differences > 0 favour a claim. See `Evidence.too_few`."""
     how: dict[str, Any] = {"write": lambda value: plus(signed(value)), "unit": unit, "too_few": too_few}
     return [Evidence(name=name, statistic=own, details=f"; {details}", **how) for name, own, details in rows]
 
 
 def _differences(result: BrainResult, scope: str, rival: str) -> list[tuple[str, Interval, str]]:
-    """Return rows of `_gains`: scores of PSMT minus those of a rival. `scope` is ``between`` or ``within`` people."""
+    """Return differences for `_gains`: PSMT's scores minus a rival's, ``between`` or ``within`` people (`scope`)."""
     rows = []
     for measure in MEASURES if result.n_splits or scope == "within" else ():
         scores: Mapping[str, Array] = getattr(result, scope)[measure]
@@ -232,7 +210,7 @@ def _states_table(result: BrainResult) -> Table:
     columns = [f"{scope}: {measure}" for scope in ("people", "a person's time") for measure in MEASURES]
     caption = "Correlation of matched states between halves of the people, and of each person's time"
     caption += "" if between["activity"]["psmt"].is_finite else "; too few people for intervals"
-    return _table(caption, ["method", *columns], rows)
+    return Table.of_rows(caption, ["method", *columns], rows)
 
 
 def _occupancy_table(result: BrainResult) -> Table:
@@ -242,11 +220,7 @@ def _occupancy_table(result: BrainResult) -> Table:
     people = [("all people", result.group_dynamics), *list(result.person_dynamics.items())[:MAX_ROWS]]
     caption = f"Share of time and mean dwell time ({result.unit}) of each state"
     columns = ["person", *(f"state {k + 1}" for k in range(result.n_states))]
-    return _table(caption, columns, [(name, *map(cell, own.occupancy, own.dwell)) for name, own in people])
-
-
-def _table(caption: str, columns: Sequence[str], rows: Iterable[tuple[Any, ...]]) -> Table:
-    return Table.of(caption, rows, [Column(name, itemgetter(k)) for k, name in enumerate(columns)])
+    return Table.of_rows(caption, columns, [(name, *map(cell, own.occupancy, own.dwell)) for name, own in people])
 
 
 def _states_verdict(result: BrainResult) -> str:
@@ -263,20 +237,12 @@ def _states_verdict(result: BrainResult) -> str:
             "it switches between."
         )
     found = f"States found: {result.n_states} states predict other people better than in series without switching"
-    few = _too_few(result.n_compared)
-    return f"{found} (p = {p:.2f}){f'; {few}' if few else ''}."
-
-
-def _adds_to_components(result: BrainResult) -> str:
-    claim = next(own for own in brain_claims(result) if own.key == "beyond_principal_components")
-    better = claim.as_measured.verdict == "yes"
-    return (
-        f"For states, sparse codes add {'something' if better else 'nothing that is certain'} to principal components."
-    )
+    few = f" Most other claims are inconclusive, because they need at least {FEWEST_VALUES} people."
+    return f"{found} (p = {p:.2f}).{few if result.n_compared < FEWEST_VALUES else ''}"
 
 
 def _groups_verdict(result: BrainResult) -> str:
-    """Return sentences that say what differs between groups and depends on motion, after family-wise correction."""
+    """Return which measures differ between groups and which depend on motion, after family-wise correction."""
     sentences = []
     for contrast, own in result.comparisons.items():
         p = np.nan_to_num(own["p_corrected"], nan=1.0)
@@ -305,14 +271,16 @@ def _groups_section(result: BrainResult) -> Section:
             (
                 _measure_name(*result.measures.labels[k]),
                 *(f"{result.measures.values[groups == name, k].mean():.3g}" for name in names),
-                *(f"{own[key][k]:.3g}" for key in TESTED),
+                *(f"{own[key][k]:.3g}" for key in exports.TESTED),
             )
             for k in order
         ]
         what = f"Groups ({', '.join(f'{n} {name}' for name, n in Counter(people.groups).items())})"
         what = what if contrast == "group" else "Motion (mean framewise displacement)"
         columns = ["measure", *(f"mean, {name}" for name in names), "F", "p", "p, corrected"]
-        tables.append(_table(f"{what}: measures with the smallest p; group_comparison.csv has all", columns, rows))
+        tables.append(
+            Table.of_rows(f"{what}: measures with the smallest p; group_comparison.csv has all", columns, rows)
+        )
     adjusted = f" adjusted for {', '.join(people.covariates)}" if people.covariates else ""
     text = (
         f"{_groups_verdict(result)} Tests permute people{adjusted} (Freedman and Lane), and correct for all measures "
@@ -372,29 +340,28 @@ def brain_page(result: BrainResult, pictures: Mapping[str, bytes]) -> Page:
         ),
     ]
     if result.compared:
+        claim = next(own for own in brain_claims(result) if own.key == "beyond_principal_components")
+        added = "something" if claim.as_measured.verdict == "yes" else "nothing that is certain"
         sections.append(
             section(
                 "How far to trust it",
                 f"The last {percent(SCORED)} of each series is predicted from the volumes before it. States are fitted "
                 "separately to two halves of the people and matched by correlation: of the mean activity of regions "
                 "(activity), and of the correlations between regions less those in all volumes (connectivity). The "
-                f"same is done with surrogates with random phases. {_adds_to_components(result)}",
+                "same is done with surrogates with random phases. For states, sparse codes add "
+                f"{added} to principal components.",
                 tables=brain_tables(result),
             )
         )
-    sections.append(methods_section(result))
+    sections.append(exports.methods_section(result))
     lengths = " to ".join(f"{n:,}" for n in sorted({min(study.lengths), max(study.lengths)}))
-    model = (
-        f"M = {settings.n_atoms}, α = {settings.alpha:g}, H = {settings.window}, {settings.n_components} directions, "
-        f"drifts below {settings.high_pass or 0:g} Hz removed, seed {settings.seed}"
-    )
     facts = [
         Fact("People", f"{len(study.names)}, {lengths} volumes each"),
         Fact("Regions", f"{len(study.regions)}"),
         Fact("TR", f"{study.tr:g} s" if study.tr else "not known; times are in volumes"),
         *(Fact("Left out", remark) for remark in study.remarks),
-        Fact("Model", model),
-        *provenance_facts(result),
+        Fact("Model", settings.text()),
+        *exports.provenance_facts(result),
     ]
     answer = _states_verdict(result)
     if result.compared:
@@ -436,14 +403,16 @@ EXPERIMENT = Experiment[BrainSettings, BrainResult](
         "networks.png": lambda result: png(atoms_figure(result)),
         "components.png": lambda result: png(components_figure(result)),
         "states.png": lambda result: png(states_figure(result)),
-        **{table.file: table.content for table in TABLES},
+        **{table.file: table.content for table in exports.TABLES},
         "networks.nii.gz": lambda result: nifti_file(result.study, result.model.networks_),
         "states.nii.gz": lambda result: nifti_file(result.study, result.patterns),
         "group.psmt": _group_file,
-        "dataset_description.json": dataset_description,
+        "dataset_description.json": exports.dataset_description,
     },
     shown=lambda result: [*brain_tables(result), *brain_claims(result)],
     page=brain_page,
-    summary=lambda result: result.summary() | {"methods": methods(result), "provenance": provenance(result)},
+    summary=lambda result: (
+        result.summary() | {"methods": exports.methods(result), "provenance": exports.provenance(result)}
+    ),
     complete=True,
 )

@@ -1,7 +1,5 @@
 """Reproducibility of states and networks: compare two halves of the data, other methods, and surrogates."""
 
-from __future__ import annotations
-
 import logging
 import warnings
 from collections.abc import Sequence
@@ -18,7 +16,7 @@ from psmt.brain import fit_group
 from psmt.brain.courses import FEWEST_VOLUMES
 from psmt.brain.layers import join, split
 from psmt.brain.states import StateModel, fit_states
-from psmt.evaluation import FEWEST_VALUES, Interval, mean_interval
+from psmt.evaluation.intervals import FEWEST_VALUES, Interval, mean_interval
 from psmt.types import Array, Ints, Levels, Result
 
 STATE_METHODS = {
@@ -86,8 +84,8 @@ def halvings(n_people: int, max_splits: int, seed: int) -> list[tuple[int, ...]]
 def split_interval(scores: Array, n_people: int) -> Interval:
     """Return the mean of the scores (n_splits,) of splits of the same people into halves, and its 95% interval.
 
-    All splits use the same people, so their scores depend on each other. The variance of their mean is s^2 / n_splits +
-    s^2 with the variance s^2 over splits, which is the correction of Nadeau and Bengio (2003) for halves of equal size.
+    All splits use the same people, so their scores depend on each other. The variance of their mean is therefore taken
+    as s^2 / n_splits + s^2 (Nadeau and Bengio 2003, for halves of equal size), where s^2 is the variance over splits.
     With fewer than `FEWEST_VALUES` people or splits the interval is infinite.
     """
     interval = mean_interval(scores, independent=True)
@@ -107,13 +105,13 @@ def compare_halves(
     layers: dict[str, Any],
     states: dict[str, Any],
 ) -> Result:
-    """Return scores of how well the states of two halves of the people agree. This is one task.
+    """Return scores of how well the states of two halves of the people agree.
 
-    `series` are the cleaned series of all people. `first` lists the people of the first half. `draw` is the number of
-    the surrogate that replaces the series, or None for the scans themselves. `layers` and `states` are keyword
-    arguments of `fit_group` and `rival_states`. The result has ``states`` (n_methods, n_measures), the mean correlation
-    of matched states; ``networks``, the mean correlation of matched atoms; and ``likelihood_gain``, the mean of
-    `likelihood_gains` in the other half.
+    `series` joins the cleaned series of all people, which have the `lengths`. `first` lists the people of the first
+    half. `draw` is the number of the surrogate that replaces the series, or None for the scans themselves. `layers` and
+    `states` are keyword arguments of `fit_group` and `rival_states`. The result has ``states`` (n_methods, n_measures),
+    the mean correlation of matched states; ``networks``, the mean correlation of matched atoms; and
+    ``likelihood_gain``, the mean of `likelihood_gains` when the model of each half is applied to the other half.
     """
     people, n_states, seed = split(series, lengths), states["n_states"], states["seed"]
     numbers = {"swc": states["n_window_states"]}
@@ -141,20 +139,17 @@ def compare_halves(
 
 
 def likelihood_gains(model: StateModel, points: Sequence[Array], others: Sequence[Array], *, seed: int) -> list[float]:
-    """Return how much more likely each of the `others` is than under a model with one state, in nats per volume.
+    """Return the gain in log-likelihood of each of `others` by `model` over a model with one state, in nats per volume.
 
-    The model with one state is fitted to the same trajectories `points` (time, n_components) and has the same memory.
-    So the gain is due to switching alone. Covariance and spectra do not contribute.
+    `points` and `others` are trajectories (time, n_components). Both models are fitted to `points` and have the same
+    memory. So the gain is due to switching alone. Covariance and spectra do not contribute.
     """
     single = fit_states(points, 1, seed=seed, n_starts=1, memories=(model.memory,))
     return [(model.score(own) - single.score(own)) / len(own) for own in others]
 
 
 def state_patterns(joined: Array, states: Ints, n_states: int) -> list[Array]:
-    """Return the patterns (n_states, n) of all states for each of `MEASURES`, given the state of each volume.
-
-    The pattern of a state with fewer than ten volumes is zero.
-    """
+    """Return state patterns (n_states, n) in joined series, for each of `MEASURES`, or 0 for fewer than ten volumes."""
     pairs = np.triu_indices(joined.shape[1], 1)
     overall = correlation(joined)[pairs]
     activity, connectivity = np.zeros((n_states, joined.shape[1])), np.zeros((n_states, len(overall)))
@@ -167,10 +162,7 @@ def state_patterns(joined: Array, states: Ints, n_states: int) -> list[Array]:
 
 
 def match(one: Array, other: Array) -> float:
-    """Return the largest mean correlation of two sets of patterns (n, n_features) that are matched one to one.
-
-    A missing pattern is given as zeros, and has correlation 0 with all others.
-    """
+    """Return the mean correlation of two sets of patterns (n, n_features), matched so that it is largest."""
     correlations = _unit_rows(one) @ _unit_rows(other).T
     return float(correlations[linear_sum_assignment(-correlations)].mean())
 
@@ -207,10 +199,10 @@ def rival_states(
     window: int,
     seed: int,
 ) -> Result:
-    """Return ``states`` and ``hidden`` (all volumes,) that one of the other methods finds. This is one task.
+    """Return the states ``hidden`` and ``states`` (all volumes,) that a method other than PSMT finds in joined series.
 
-    ``states`` are those seen in the signal. ``hidden`` are those of the hidden chain, which switches earlier, because
-    the blood response delays the signal. Only an autoregressive model distinguishes the two.
+    ``hidden`` are the states of the hidden Markov chain. ``states`` are those seen in the signal. They switch later,
+    because the blood response delays the signal. Only an autoregressive model distinguishes the two.
     """
     people = split(series, lengths)
     if method == "swc":
@@ -232,7 +224,7 @@ def principal_axes(series: Array) -> Array:
 
 
 def window_number(*, series: Array, lengths: list[int], window: int, seed: int) -> Result:
-    """Return ``number``, the number of states of sliding windows with the largest mean silhouette. This is one task."""
+    """Return ``number``, the number of states for which k-means of sliding windows has the largest mean silhouette."""
     windows = np.concatenate([_windows(own, min(window, len(own)))[0] for own in split(series, lengths)])
     windows = windows[:: -(-len(windows) // MAX_WINDOWS)]
     scores = {2: 0.0}
@@ -258,10 +250,7 @@ def window_states(people: Sequence[Array], n_states: int, *, length: int, seed: 
 
 
 def _windows(series: Array, length: int) -> tuple[Levels, Array]:
-    """Return the correlations (n_windows, n_pairs) in windows, and the centres of the windows (n_windows,).
-
-    Successive windows are a quarter of their length apart.
-    """
+    """Return correlations (n_windows, n_pairs) in windows a quarter of their length apart, and centres (n_windows,)."""
     starts = np.arange(0, len(series) - length + 1, max(1, length // 4))
     pairs = np.triu_indices(series.shape[1], 1)
     found = [correlation(series[start : start + length])[pairs].astype(np.float32) for start in starts]
@@ -272,7 +261,7 @@ def hmm_states(joined: Array, lengths: list[int], n_states: int, *, n_components
     """Return states (all volumes,) of joined series (all volumes, n_regions) by a Gaussian HMM of principal components.
 
     Models with full covariances use `n_components` components, and models with diagonal covariances twice as many. Each
-    is fitted from two starts. The model with the highest likelihood per component is taken.
+    is fitted from two starts. The model that gains most likelihood per component over a single Gaussian is taken.
     """
     from hmmlearn.hmm import GaussianHMM
 

@@ -1,7 +1,5 @@
 """Results of a study: predictions, components, states, and the reproducibility of the states."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -54,7 +52,7 @@ class BrainResult:
     agreement: Mapping[str, float] = field(default_factory=dict)
     """Adjusted Rand index with the true states, by method. It is empty if the true states are not known."""
     hidden_agreement: Mapping[str, float] = field(default_factory=dict)
-    """Adjusted Rand index with the hidden chain, which the blood response delays and blurs, by method."""
+    """Adjusted Rand index with the true states before the blood response delays and blurs them, by method."""
     agreement_by_person: Mapping[str, Array] = field(default_factory=dict)
     """Adjusted Rand index (n_compared,) of each person with the true states, by method."""
 
@@ -124,15 +122,12 @@ class BrainResult:
 
     @property
     def switching(self) -> float:
-        """The p-value of the test for states: how often surrogates gain as much likelihood by states as the scans.
-
-        It is NaN if the people cannot be split into halves.
-        """
+        """p-value of the test for states: the gain in likelihood against surrogates. NaN if states were not tested."""
         return self.surrogate_tests["likelihood_gain"].p_value if self.compared else np.nan
 
     @cached_property
     def between_means(self) -> dict[str, dict[str, Interval]]:
-        """Mean of `between` over splits, by measure and method."""
+        """Mean scores between halves of the people over all splits, with intervals, by measure and method."""
         return {
             measure: {name: split_interval(own, self.n_compared) for name, own in inner.items()}
             for measure, inner in self.between.items()
@@ -140,7 +135,7 @@ class BrainResult:
 
     @cached_property
     def within_means(self) -> dict[str, dict[str, Interval]]:
-        """Mean of `within` over people, by measure and method."""
+        """Mean scores between halves of a person's time over all people, with intervals, by measure and method."""
         return {
             measure: {name: mean_interval(own, independent=True) for name, own in inner.items()}
             for measure, inner in self.within.items()
@@ -148,7 +143,7 @@ class BrainResult:
 
     @cached_property
     def surrogate_tests(self) -> dict[str, NullTest]:
-        """Tests of the scores of PSMT between halves, by measure. Scans and surrogates are split in the same ways."""
+        """Tests of PSMT's scores between halves, by measure. Null model: surrogates with the same splits."""
         return {
             name: NullTest(float(np.mean(scores["psmt"][:NULL_SPLITS])), self.nulls[name])
             if self.n_splits
@@ -158,7 +153,7 @@ class BrainResult:
 
     def summary(self) -> dict[str, Any]:
         """Return the numbers for summary.json, without claims and provenance."""
-        found = {
+        found: dict[str, Any] = {
             "subjects": self.study.names,
             "volumes": self.study.lengths,
             "regions": self.study.regions,
@@ -174,10 +169,9 @@ class BrainResult:
             "time_unit": self.unit,
             "comparisons": {name: {**own, "measures": self.measures.labels} for name, own in self.comparisons.items()},
         }
-        return found | self._comparisons() if self.compared else found
-
-    def _comparisons(self) -> dict[str, Any]:
-        return {
+        if not self.compared:
+            return found
+        return found | {
             "states_found": None if np.isnan(self.switching) else self.switching <= LEVEL,
             "prediction": {name: dict(enumerate(own, 1)) for name, own in self.mean_errors.items()},
             "reproducibility": {

@@ -1,7 +1,5 @@
 """Run a whole study: tasks for each person, the states of the group, and the comparisons."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -30,7 +28,7 @@ from psmt.utils.threads import one_blas_thread
 def study_brains(study: Study, settings: BrainSettings, run: Run) -> BrainResult:
     """Run a study. Results of tasks that are already on disk are read instead of computed.
 
-    If the study has a learned model, the model is applied to the people, and nothing is learned or compared.
+    If the study has a learned model, this is applied to the people. Nothing is learned, and only groups are compared.
     """
     settings.check_lengths(study.names, study.lengths)
     run = replace(run, name="brain")
@@ -50,7 +48,7 @@ def study_brains(study: Study, settings: BrainSettings, run: Run) -> BrainResult
             courses = model.transform(study.series, compute=compute)
             patterns = state_means(courses, model.n_states)
         of_graphs = {"n_atoms": settings.n_atoms, "window": settings.window, "step": settings.step}
-        codes = (pack_codes(course.codes) | of_graphs for course in courses)
+        codes = ({"codes": pack_codes(course.codes), **of_graphs} for course in courses)
         graphs = compute("graphs", person_graphs, codes, "graphs")
         errors = np.array([one["errors"] for one in predicted]) if predicted else np.zeros((0, len(PREDICTORS), 1))
         result = BrainResult(
@@ -101,10 +99,7 @@ def _compare(
     }
 
     def scores(name: str, inputs: Iterable[dict[str, Any]], own: list[str], stage: str) -> dict[str, dict[str, Array]]:
-        """Run one comparison of halves for each of n inputs. Return scores (n,) by measure and method.
-
-        A method that ran on only some of the inputs has fewer scores.
-        """
+        """Compare halves for n inputs. Return n scores, or fewer for the HMM, by measure and by method in `own`."""
         found = _each(run, name, reproducibility.compare_halves, [how | one for one in inputs], stage)
         tables = [one["states"] for one in found]
         by_method = {
@@ -136,10 +131,7 @@ def _compare(
 def _agreement(
     joined: dict[str, Any], courses: Sequence[Course], study: Study, how: dict[str, Any], run: Run
 ) -> dict[str, Any]:
-    """Return the adjusted Rand index with the true states by method, for all volumes and for each person.
-
-    The results are empty if the true states are not known.
-    """
+    """Return the agreement with the true states, or {} if they are unknown. `rival_states` takes `joined` and `how`."""
     known = [truth for truth in study.truths[: len(courses)] if truth is not None]
     if len(known) < len(courses):
         return {}

@@ -170,7 +170,7 @@ class BrainOptions(TaskOptions):
         return find_people(spec, self.model, self.participants)
 
     def defaults_for(self, source: People, /) -> dict[str, Any]:
-        """Return the parameters of the learned model, if there is one."""
+        """Return the parameters of the learned model, or {} if there is none."""
         return {} if source.model is None else source.model.parameters
 
     def read(self, source: People, progress: Progress, /) -> Study:

@@ -1,7 +1,5 @@
 """Find people in files of all kinds, and read their series as arrays with the same regions."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -198,7 +196,7 @@ def _origin(people: People, parcels: Parcels, labels: Path | None, scans: Mappin
 
 
 def _as_in_model(study: Study, model: GroupModel) -> Study:
-    """Return the study with the regions of a model, in the order of the model. Raise if a region or the TR differs."""
+    """Return the study with the regions of a model, in its order. Raise if a region is missing, or the TR differs."""
     missing = [name for name in model.regions if name not in study.regions]
     if missing:
         raise FrameSourceError(

@@ -54,7 +54,7 @@ class Option:
 
 
 class Derived(NamedTuple):
-    """Default of a parameter that is computed from the parameter `source`, if `source` is given."""
+    """A default that `make` computes from the value of the parameter `source`, if the user gives this value."""
 
     source: str
     make: Callable[[Any], Any]
@@ -74,7 +74,7 @@ class Declaration(NamedTuple):
 
     @property
     def default_text(self) -> str:
-        """Text that says what happens if the option is left out. It is empty if there is nothing to say."""
+        """Default in words, for help and docs. It is empty if there is no default to show."""
         if self.option.default or self.default is False or self.default in (None, (), LEFT_OUT):
             return self.option.default
         text = value_text(self.default)
@@ -200,7 +200,7 @@ class Settings(Declared):
         return cls(**values)
 
     def shared_with(self, other: type[Settings]) -> Settings:
-        """Return settings of another experiment that have the values of these settings for all common parameters."""
+        """Return settings of another experiment, with the values of these settings for common parameters."""
         mine = {name: getattr(self, name) for name in declarations(type(self))}
         return other.make({name: value for name, value in mine.items() if value != "auto"})
 
@@ -214,7 +214,7 @@ class Settings(Declared):
         """Raise `NotEnoughFramesError` if a film of `n_frames` is too short."""
 
     def fitted(self, n_frames: int) -> tuple[Self | None, str]:
-        """Return settings that fit the film, or None if no size fits, and a note on what was changed, or ''."""
+        """Return settings that fit the film (None if no size fits), and a note on changed sizes ('' if unchanged)."""
         self.check(n_frames)
         return self, ""
 
@@ -244,10 +244,7 @@ class WindowSettings(Settings):
         return replace(self, n_atoms=n_atoms, window=RATIO * n_atoms)  # type: ignore[call-arg]  # fields of subclasses
 
     def fitted(self, n_frames: int) -> tuple[Self | None, str]:
-        """Return settings with the largest dictionary and window that fit the film, and a note on what was changed.
-
-        The settings are None if the film is too short for every size that is tried.
-        """
+        """Return settings with the largest sizes that fit the film (None if none fit), and a note on changed sizes."""
         asked: Any = self
         used: Any = self
         for used in (self, *map(self.smaller, smaller_sizes(asked.n_atoms))):
@@ -265,6 +262,16 @@ class WindowSettings(Settings):
         return None, (
             f"the film has {n_frames:,} frames; M = {used.n_atoms:,} with H = {used.window:,}, the smallest that is "
             f"tried, needs {used.needed():,}"
+        )
+
+
+def check_length(n_frames: int, *, window: int, horizon: int) -> None:
+    """Raise unless a film of `n_frames` has room for a window, a frame to receive and `horizon` frames to predict."""
+    needed = window + horizon + 1
+    if n_frames < needed:
+        raise NotEnoughFramesError(
+            f"the film has {n_frames} frames; window={window} and horizon={horizon} need at least {needed}: "
+            f"use a smaller window or horizon, or a longer film"
         )
 
 

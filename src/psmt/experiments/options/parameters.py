@@ -76,6 +76,7 @@ Extrapolation = Annotated[
         "--extrapolation",
         "Step 6: how PSMT continues the embedding. linear is the paper's straight line; dynamics learns a matrix from "
         "the window (docs/explanation/dynamics.md).",
+        default="linear; dynamics in psmt predict on a series",
     ),
     choice(*extrapolation_names()),
 ]
@@ -85,7 +86,7 @@ Extrapolation = Annotated[
 
 
 def make_departures(literal: bool = False) -> Departures:
-    """Return the departures from the paper: none if the paper is followed exactly, else those of the package."""
+    """Return the departures from the paper: none if `literal` is True, else those of the package."""
     from psmt.model.paper_options import OURS, Departures
 
     return Departures.literal() if literal else OURS

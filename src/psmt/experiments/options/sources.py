@@ -33,8 +33,7 @@ QUICK_FRAMES = 2000
 PATCH_SIDE = 16
 """Side of the patch for which α = 1. The penalty α is proportional to the norm of a frame, √n for n features."""
 
-_reading = count()
-"""Numbers the temporary files of patches, so that their names differ."""
+_reading = count()  # numbers the temporary files of patches, so that their names differ
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,7 +60,7 @@ class FilmOptions(Declared, ABC):
 
     @abstractmethod
     def read(self, source: Any, progress: Progress, /) -> Any:
-        """Read the data of the experiment. Its attribute `remarks`, if present, is printed before the results."""
+        """Return the data of the experiment. If they have an attribute `remarks`, it is printed before the results."""
 
     def check(self, _settings: Iterable[Settings], /) -> None:
         """Raise an error for values that are wrong for every film, before any work is done."""
@@ -82,7 +81,7 @@ class FilmOptions(Declared, ABC):
         return FilmRecord(name=source.name, checksum=checksum, n_frames=source.n_frames)
 
     def surroundings(self, _source: Any, /) -> Callable[..., list[tuple[Levels, list[int]]]] | None:
-        """Return what reads the surroundings of the patch, or None if there is nothing to read. See `Run`."""
+        """Return a function that reads the pixels around the patch (see `Run`), or None if there are none."""
         return None
 
     def executor(self, _n_atoms: int, /) -> AbstractContextManager[Executor | None]:
@@ -128,9 +127,9 @@ class TaskOptions(FilmOptions):
 
 
 def workers_for(n_atoms: int, n_cpus: int) -> int:
-    """Return the number of processes for tasks of up to `n_atoms` atoms: one per CPU, if they fit into 4 GiB.
+    """Return the number of processes for tasks of up to `n_atoms` atoms: one per CPU, if they fit into `MEMORY`.
 
-    A worker takes 0.2 GiB, and 0.8 GiB with 2048 atoms, mostly for matrices (n_atoms, n_atoms).
+    A worker is assumed to need 0.25 GiB with few atoms, and 0.9 GiB with 2048, mostly for matrices (n_atoms, n_atoms).
 
     >>> [workers_for(2048, 64), workers_for(512, 64), workers_for(64, 4)]
     [3, 11, 4]
@@ -148,7 +147,7 @@ def _row_column(text: str) -> tuple[int, int]:
 
 @dataclass(frozen=True, kw_only=True)
 class PatchOptions(TaskOptions):
-    """Options of commands that work on one patch of each frame, or on a series in its place."""
+    """Options of commands that work on one patch of each frame of a film, or on a series."""
 
     frame_size: Annotated[int, Option("--size", "Side of the frame in pixels, after its centred square is shrunk.")] = (
         200
@@ -199,7 +198,7 @@ class PatchOptions(TaskOptions):
         return replace(record, **patch)
 
     def cutter(self) -> PatchCutter:
-        """Return what cuts the patch out of a frame. Raise an error if the patch does not lie inside the frame."""
+        """Return the cutter of patches. Raise an error if the patch does not lie inside the frame."""
         from psmt.data.patches import PatchCutter
 
         return PatchCutter(frame_size=self.frame_size, patch_size=self.patch_size, position=self.position)
@@ -242,7 +241,7 @@ class PatchOptions(TaskOptions):
         return Scaling.of(values).standardise(values) if _is_series(source) else values
 
     def surroundings(self, source: Any, /) -> Callable[..., list[tuple[Levels, list[int]]]] | None:
-        """Return what reads the surroundings of the patch, or None for a series or too small surroundings."""
+        """Return a function that reads the pixels around the patch, or None for a series and for too few pixels."""
         import numpy as np
 
         from psmt.data.patches import read_surroundings

@@ -1,7 +1,5 @@
 """Figure of predicted frames: errors and surprise over time."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -66,9 +64,8 @@ def scores_figure(result: VideoResult) -> Figure:
         axes.set_ylim(bottom=min(0.0, float(np.nanmin(bins.surprise))))
         axes.yaxis.set_major_locator(MaxNLocator(2))
         style_axes(axes)
-        heading(
-            axes, "b", "surprise" + (f", the largest of each {bins.length} frames" if bins.length > 1 else ""), lift=4
-        )
+        largest = f", the largest of each {bins.length} frames" if bins.length > 1 else ""
+        heading(axes, "b", f"surprise{largest}", lift=4)
     axes.set_xlabel("frame", fontsize=TEXT, color=INK)
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
     return figure
@@ -80,9 +77,6 @@ def running_span(n: int) -> int:
 
 
 def running_ratio(bins: TimeBins, method: str, span: int) -> Array:
-    """Return the error of a method divided by the error of copying (n,). It is NaN where copying has no error.
-
-    Both errors are averaged over `span` bins first.
-    """
+    """Return the error of a method ÷ that of copying (n,), both averaged over `span` bins. NaN if copying is exact."""
     error, copied = (uniform_filter1d(values, span) for values in (bins.mse[method], bins.copy_mse))
     return np.asarray(np.divide(error, copied, out=np.full(len(error), np.nan), where=copied > 1e-12))

@@ -1,7 +1,5 @@
 """Paint a picture for each predicted frame: the frame, its prediction, the error, and the scores so far."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from functools import lru_cache
 from io import BytesIO
@@ -25,8 +23,7 @@ BETTER, WORSE = "#56b4e9", "#e69f00"
 
 WIDEST = 4096
 """Largest width in pixels of a film that most players decode."""
-_READABLE = 360
-"""Panels narrower than this number of pixels are enlarged."""
+_READABLE = 360  # panels narrower than this number of pixels are enlarged
 STRIP = 320
 """Width in pixels of each of the three pictures of an event."""
 _BEST, _WORST = np.log2(1 / 8), np.log2(2)
@@ -34,16 +31,13 @@ _BEST, _WORST = np.log2(1 / 8), np.log2(2)
 
 
 def error_gain(past: ArrayLike) -> int:
-    """Return a factor by which errors are multiplied to be visible, from the changes in the past frames (time, ..)."""
+    """Return the factor that makes errors visible in pictures, from the changes in the past frames (time, ..)."""
     change = float(np.sqrt(np.mean(np.diff(np.asarray(past), axis=0) ** 2)))
     return int(np.clip(round(0.3 / max(change, 1e-6)), 1, 20))
 
 
 def error_colours(predicted: Levels, frame: Levels, gain: float) -> NDArray[np.floating]:
-    """Return the errors of a prediction's luma as colours (height, width, 3).
-
-    Orange is a prediction that is too bright, blue one that is too dark, and black means no error.
-    """
+    """Return the errors of a prediction's luma as colours (height, width, 3): orange is too bright, blue too dark."""
     error = grey(predicted) - grey(frame)
     strength = np.clip(gain * np.abs(error), 0, 1)[:, :, None]
     return np.asarray(strength * np.where(error[:, :, None] > 0, to_rgb(WORSE), to_rgb(BETTER)))
@@ -101,13 +95,7 @@ class FilmPainter:
         for row in painted:
             self._add_bar(row)
 
-    def paint(
-        self,
-        row: FrameRow,
-        copy_psnr: float,
-        frame: NDArray[np.floating],
-        predicted: NDArray[np.floating],
-    ) -> Picture:
+    def paint(self, row: FrameRow, copy_psnr: float, frame: Levels, predicted: Levels) -> Picture:
         """Return a picture of a frame, its prediction and the luma's error. Frames may be in grey or in colour."""
         self._add_bar(row)
         canvas, unit = self._background.copy(), self._unit
@@ -116,16 +104,9 @@ class FilmPainter:
         draw = ImageDraw.Draw(canvas)
         so_far = self._errors[0] / self._errors[1] if self._errors[1] > 0 else np.nan
         x = self._write(draw, unit, unit, ("frame ", QUIET), (f"{row.frame:,}", INK))
-        self._write(
-            draw,
-            x + 2 * unit,
-            unit,
-            ("MSE ÷ copying ", QUIET),
-            (ratio(row.ratio), _ratio_colour(row.ratio)),
-            ("  so far ", QUIET),
-            (ratio(so_far), _ratio_colour(so_far)),
-            ("  cut" if row.cut else "", WORSE),
-        )
+        left = [("MSE ÷ copying ", QUIET), (ratio(row.ratio), _ratio_colour(row.ratio)), ("  so far ", QUIET)]
+        left += [(ratio(so_far), _ratio_colour(so_far)), ("  cut" if row.cut else "", WORSE)]
+        self._write(draw, x + 2 * unit, unit, *left)
         right = (("PSNR ", QUIET), (f"{row.psnr:.1f} dB", INK), ("  copying ", QUIET), (f"{copy_psnr:.1f} dB", INK))
         width = sum(draw.textlength(text, font=self._text) for text, _ in right)
         self._write(draw, self._size[0] - unit - width, unit, *right)

@@ -5,8 +5,6 @@ one file with the rest of the state. It is written after the rows and the pieces
 these always exist. All files are removed when the results have been written.
 """
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -25,21 +23,18 @@ from psmt.data.readers.film_writer import Picture, writing_film
 from psmt.errors import PSMTError
 from psmt.evaluation import FrameRow, Rollout, RolloutRow, Step
 from psmt.experiments.predict_video.film_painter import event_strip
-from psmt.persistence.model_file import part
-from psmt.persistence.schema import Stateful
+from psmt.persistence.schema import Stateful, part
 from psmt.pipeline.cache import load_result, save_result
-from psmt.report import csv_lines
+from psmt.report.tables import csv_lines
 from psmt.types import Predictor, Result
 from psmt.utils.files import clear_stale, reading
 from psmt.video.events import EventDetector, Kind
 
 Record = TypeVar("Record", bound=NamedTuple)
 
-_BUFFERED = 1000
-"""Number of rows that are held in memory until they are written."""
+_BUFFERED = 1000  # number of rows that are held in memory until they are written
 
-_BLOCK = 1 << 15
-"""Number of rows that are read at a time."""
+_BLOCK = 1 << 15  # number of rows that are read at a time
 
 MOST_EVENTS = 50
 """Number of events of which pictures are kept. The largest events are kept."""
@@ -75,11 +70,11 @@ class CsvLogError(PSMTError, ValueError):
 
 
 class CsvLog(Generic[Record]):
-    """Rows of a CSV file, appended in chunks.
+    """Rows of a CSV file without a header, appended in chunks.
 
-    Rows are named tuples of int, float and str. The file has no header. Without a `path`, it is a temporary file, which
-    is removed together with the log. The log stores the number of bytes that it has written. So a resumed run
-    overwrites the rows that a killed run wrote after its last checkpoint, and two runs at once write the same bytes.
+    Rows are named tuples of int, float and str. Without a `path`, the file is temporary and is removed together with
+    the log. The log stores the number of bytes that it has written. So a resumed run overwrites the rows that a killed
+    run wrote after its last checkpoint, and two runs at once write the same bytes.
     """
 
     def __init__(self, kind: type[Record], path: str | os.PathLike[str] | None = None) -> None:
@@ -131,7 +126,7 @@ class CsvLog(Generic[Record]):
         return self._size, self._checksum
 
     def set_state(self, state: tuple[int, int]) -> Self:
-        """Continue from a state that `get_state` returned. Raise `CsvLogError` if the file has other bytes now."""
+        """Continue from a state that `get_state` returned. Raise `CsvLogError` if the file was changed since."""
         (self._size, self._checksum), self._buffer = state, []
         for _ in self._lines():
             pass
@@ -212,7 +207,7 @@ class Recorder:
         self.last_event = None
 
     def get_state(self) -> Result:
-        """Return the state without the rows of the tables: ``values``, which is JSON, and the arrays that it names."""
+        """Return the state without the rows of the tables, as arrays. ``values`` is JSON and names the other arrays."""
         arrays: Result = {}
 
         def store(value: Any) -> Any:
@@ -244,8 +239,8 @@ class Recorder:
 class Checkpoint:
     """Files in the folder of the results from which a killed run is resumed.
 
-    The `key` is a hash of everything that the results depend on. It is None for a source that can be read only once.
-    Such a run has only files for tables and pieces of films, and cannot be resumed.
+    The `key` is a hash of everything that the results depend on. It is None for a source that can be read only once:
+    tables and pieces of the film are then written too, but the run cannot be resumed.
     """
 
     def __init__(self, folder: str | os.PathLike[str], key: str | None) -> None:
@@ -279,7 +274,7 @@ class Checkpoint:
             yield add
 
     def save(self, recorder: Recorder, methods: Mapping[str, FrameMethod]) -> None:
-        """Write a checkpoint with the record so far and the states of the methods."""
+        """Write a checkpoint with the states of the recorder and of the methods."""
         if self._key is not None:
             state = recorder.get_state()
             for name, method in methods.items():
@@ -287,10 +282,7 @@ class Checkpoint:
             save_result(self._state, self._key, state | {"segments": np.array(len(self.segments))})
 
     def resume(self, make: Callable[[], Recorder], methods: Mapping[str, FrameMethod]) -> Recorder | None:
-        """Restore the methods from the last checkpoint, and return its record.
-
-        Return None if there is no checkpoint or it is damaged. The methods must be fitted again in this case.
-        """
+        """Restore the methods from the last checkpoint, and return its recorder, or None without a valid checkpoint."""
         found = None if self._key is None else load_result(self._state, self._key)
         if found is None:
             return None

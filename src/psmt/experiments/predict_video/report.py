@@ -1,7 +1,5 @@
 """Declaration and report of the experiment `psmt predict-video`."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -33,8 +31,7 @@ FILM, EVENTS = "predicted.mp4", "events.html"
 """Names of the film and of the page of events, which are in the same folder as the page."""
 MARGIN = 0.01
 """Two errors are a tie if they differ by less than this fraction. A tie is inconclusive."""
-_SHOWN_EVENTS = 6
-"""Number of the largest events whose pictures are on the page."""
+_SHOWN_EVENTS = 6  # number of the largest events whose pictures are on the page
 
 
 def verdict(result: VideoResult) -> str:
@@ -117,10 +114,7 @@ def _evidence(excess: Interval, other: str) -> Evidence:
 
 
 def _better_methods(scores: FilmScores) -> str:
-    """Return a sentence on the numbers of frames ahead at which another method had the lowest error.
-
-    It is empty if there are no rollouts and no other method was better.
-    """
+    """Return a sentence on the horizons at which another method was better. Without rollouts, it is '' if none was."""
     winners: dict[str, list[int]] = {}
     # For one frame ahead, all frames count, not only those at which rollouts begin.
     for step, summaries in (scores.rollouts | {1: scores.summaries}).items():
@@ -298,7 +292,7 @@ def predict_film(
 
 @contextmanager
 def _film(result: VideoResult, folder: Path) -> Iterator[None]:
-    """Return a context in which other files are written. At its end, write the film and remove the checkpoints."""
+    """Return a context for writing all other files. At its end, it writes the film and removes the checkpoints."""
     with joining_films(result.segments, folder / FILM):
         yield
     clear_checkpoints(folder)

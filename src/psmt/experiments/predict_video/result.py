@@ -1,9 +1,7 @@
 """Result of predicting a film: tables on disk, their summary, and pictures of events."""
 
-from __future__ import annotations
-
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import nlargest
 from pathlib import Path
@@ -100,10 +98,7 @@ class FilmScores:
         )
 
     def excess(self, method: str) -> Interval:
-        """Return (error of the frame predictor - error of a method) / error of the method, with an interval.
-
-        It is NaN if the error of the method is zero.
-        """
+        """Return the error of the frame predictor ÷ that of a method, minus 1, with interval. NaN if divided by 0."""
         own, other = self.bins.mse["frame_predictor"], self.bins.mse[method]
         if not other.any():
             return Interval(np.nan, -np.inf, np.inf)
@@ -118,7 +113,8 @@ _SUMMED = ("mse", "copy_mse", "psnr", "ssim", "colour_mse", "colour_copy_mse")
 def _group_sums(blocks: Iterable[NDArray[Any]], *by: str) -> dict[tuple[Any, ...], Array]:
     """Group rows by the fields `by`. Return for each group the number of rows, the wins, and the sums of the scores.
 
-    The scores are the MSE, the MSE of copying, PSNR and SSIM and, where rows have them, both errors in colour.
+    A win is a row whose MSE is below that of copying. The scores are the MSE, the MSE of copying, PSNR, SSIM and, if
+    rows have them, both MSEs in colour.
     """
     sums: dict[tuple[Any, ...], Array] = {}
     for block in blocks:
@@ -169,7 +165,7 @@ def _bins(blocks: Iterable[NDArray[Any]], n: int) -> TimeBins:
 
 @dataclass(frozen=True, kw_only=True)
 class VideoResult:
-    """All results except the painted film. The tables exist until `clear_checkpoints` removes their files."""
+    """All results of `psmt predict-video` but the painted film. `clear_checkpoints` removes the files of the tables."""
 
     name: str
     settings: VideoSettings
@@ -225,7 +221,3 @@ class VideoResult:
     def horizon(self) -> int:
         """Number of predicted frames."""
         return self.scores.n
-
-    def of(self, method: str) -> Iterator[FrameRow]:
-        """Yield the rows of one method, in the order of the film."""
-        return (row for row in self.rows if row.method == method)

@@ -1,7 +1,5 @@
 """Predict a film frame by frame with `FramePredictor` and its baselines, in constant memory."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing

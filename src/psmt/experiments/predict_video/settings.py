@@ -107,9 +107,9 @@ class VideoSettings(Settings):
 
 
 def extent(n_frames: int | None, settings: VideoSettings) -> tuple[int, int | None]:
-    """Return the start, and the number of frames to predict. The number is None for all frames until the source ends.
+    """Return the start and the number of frames to predict. The number is None for all frames until the source ends.
 
-    `n_frames` is the length of the film, or None if it is not known. Raise if the film is too short.
+    `n_frames` is the length of the film, or None if it is unknown. `NotEnoughFramesError` is raised for a short film.
     """
     start, horizon = settings.start, settings.horizon
     if n_frames is None:

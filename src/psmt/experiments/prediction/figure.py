@@ -1,7 +1,5 @@
 """Figures of the prediction: errors and patches of each phase (Fig. 4), all methods, and one step (Fig. 1)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, get_args
 
@@ -20,8 +18,7 @@ from psmt.figures.style import COLOURS, INK, METHOD_STYLES, QUIET, RULE, SMALL, 
 from psmt.report.numbers import error
 from psmt.types import Array, Levels
 
-_COLUMNS = 8
-"""Approximate number of patches in a row."""
+_COLUMNS = 8  # approximate number of patches in a row
 
 
 def methods_figure(result: PredictionResult) -> Figure:
@@ -63,7 +60,7 @@ def methods_figure(result: PredictionResult) -> Figure:
 
 
 def prediction_figure(results: Sequence[PhaseResult]) -> Figure:
-    """Draw panels for each phase: log MSE by step, against codes and against frames, and the frames at some steps."""
+    """Draw each phase: log MSE against reconstructions from true codes, log MSE against true frames, and patches."""
     if not results:
         raise ValueError("results is empty; give the result of at least one phase")
     n, columns, steps = len(results), min(len(results), 2), shown_steps(len(results[0].frames))
@@ -112,7 +109,7 @@ def _draw_curves(axes: Axes, result: PhaseResult, steps: Sequence[int], truth: T
 
 
 def _draw_patches(axes: Axes, result: PhaseResult, methods: Sequence[str], steps: Sequence[int], limit: float) -> None:
-    """Draw a row of patches for the input, its estimate and each method, with the style of the method's curve."""
+    """Draw rows of patches: true frames, reconstructions from their codes, and predictions, marked like the curves."""
     rows = {"input": result.frames, "estimate (layer 1)": result.estimates}
     rows |= {METHODS[name]: result.scores[name].predicted for name in methods if name in result.scores}
     pictures = [as_picture(own[step - 1], result.picture_shape, limit) for own in rows.values() for step in steps]
@@ -163,7 +160,7 @@ def pipeline_figure(result: PredictionResult) -> Figure:
     if result.frame is not None and shape:
         _draw_frame(panels["whole"], *result.frame, side=shape[0])
     elif first:
-        _draw_recent(panels["whole"], step.recent, result.features)
+        _draw_recent(panels["whole"], step.recent, result.series.feature_names if result.series else None)
     limit = float(np.percentile(np.abs([step.frame, step.estimate, truth]), 99)) or 1.0
     for name, values, text, colour in (
         ("given", step.frame, "given", NOW),
@@ -226,7 +223,7 @@ def _draw_recent(axes: Axes, recent: Array, names: Sequence[str] | None) -> None
     axes.plot(np.arange(1 - len(recent), 1), recent[:, chosen] + places, color=QUIET, linewidth=1.1)
     axes.plot(np.zeros(len(chosen)), recent[-1, chosen] + places, "o", color=NOW, markersize=4)
     style_axes(axes, grid=False)
-    axes.set_yticks(places, [literal(names[i][:12]) if names else str(i + 1) for i in chosen])
+    axes.set_yticks(places, [literal(names[i][:12]) if names else str(i) for i in chosen])
     label_axes(axes, "steps before the prediction", "" if names else "feature", SMALL)
 
 

@@ -1,7 +1,5 @@
 """One phase: PSMT and the methods that it is compared with predict the same stretch of a film."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
@@ -132,28 +130,28 @@ class PhaseResult:
     """(4, horizon, n_features): true frames, PSMT's one-step predictions, and lower and upper bounds of `INTERVAL`."""
 
     def rows(self, mode: Mode = "scores") -> Iterator[PredictionRow]:
-        """Return the lines of the table, method by method."""
+        """Return the lines of the table of one-step predictions ('scores') or of 'rollouts', method by method."""
         for method, score in getattr(self, mode).items():
             for step, (code, frame) in enumerate(zip(score.vs_code, score.vs_frame, strict=True), start=1):
                 yield PredictionRow(self.phase.name, method, step, self.phase.start + step, float(code), float(frame))
 
     def method_errors(self, mode: Mode = "scores") -> list[MethodErrors]:
-        """Return the mean errors of each method, lowest `mse_vs_frame` first."""
+        """Return mean errors by method in one-step predictions ('scores') or 'rollouts', least `mse_vs_frame` first."""
         return rank_methods([getattr(self, mode)])
 
 
 def error_floor(result: PhaseResult) -> float:
-    """Return the smallest MSE that is compared in a phase, see `NO_ERROR`."""
+    """Return the MSE that replaces all smaller ones in a phase, because they are rounding errors (see `NO_ERROR`)."""
     return max(NO_ERROR * float(np.var(result.frames)), np.finfo(float).tiny)
 
 
 def mean_log_error(result: PhaseResult, method: str, truth: Truth) -> float:
-    """Return the mean logarithm of a method's MSE over the steps of a phase, as in the paper, see `NO_ERROR`."""
+    """Return the mean log MSE of a method over the steps of a phase, as in the paper. No MSE is below `error_floor`."""
     return float(np.mean(np.log(np.maximum(getattr(result.scores[method], f"vs_{truth}"), error_floor(result)))))
 
 
 def mean_error(result: PhaseResult, method: str, truth: Truth) -> float:
-    """Return the mean MSE of a method over the steps of a phase, see `NO_ERROR`."""
+    """Return the mean MSE of a method over the steps of a phase, or `error_floor` if this is larger."""
     return max(float(np.mean(getattr(result.scores[method], f"vs_{truth}"))), error_floor(result))
 
 
@@ -168,13 +166,13 @@ class SharingPSMT(PSMT):
     def fit_coder(
         self, samples: Array, learned: SparseCoder | None = None, *, progress: Progress = silent
     ) -> SparseCoder:
-        """Return the shared coder that was fitted to as many frames as `samples` has. If there is none, fit one."""
+        """Return the shared coder for this number of `samples`. If there is none, one is fitted and stored."""
         if len(samples) not in self._learned:
             self._learned[len(samples)] = super().fit_coder(samples, learned, progress=progress)
         return self._learned[len(samples)]
 
     def describe_step(self, frame: Array, following: Array, recent: Array) -> PipelineStep:
-        """Receive a frame (n_features,), and describe how PSMT predicts the next frame, whose code is `following`."""
+        """Receive a frame, and describe how the next is predicted. Its true code is `following`. `recent` is stored."""
         self.update(frame)
         codes, rule = self.codes_[-N_STEP_POINTS:], self._extrapolation
         embedding = self.embedding_ if rule.embedding is None else rule.embedding
@@ -189,9 +187,10 @@ class SharingPSMT(PSMT):
 
 
 def methods_of(psmt: PSMT, psmt_gain: PSMT, picture_shape: tuple[int, int] | None = None) -> dict[str, Predictor]:
-    """Return all methods by name, except the whole-frame predictor. `psmt` must be fitted, and the others are not yet.
+    """Return all methods by name, except the whole-frame predictor. Only `psmt` is fitted.
 
-    Baselines that have a dictionary share that of `psmt`. `motion` is included only for pictures.
+    `psmt_gain` is a PSMT with the extrapolation 'gain'. Baselines with a dictionary use the dictionary of `psmt`. The
+    method `motion` is included only for pictures.
     """
     shared: dict[str, Any] = {"n_components": psmt.n_components_, "lam": psmt.lam_, "coder": psmt.coder_}
     shared |= {name: getattr(psmt, name) for name in ("window", "device", "random_state", *OURS.parameters)}
@@ -219,8 +218,7 @@ def methods_of(psmt: PSMT, psmt_gain: PSMT, picture_shape: tuple[int, int] | Non
 
 BEFORE = 100
 """Number of frames before a start from which the whole-frame predictor learns. It is small, because learning is slow.
-With 150, 300 and 600 frames its errors differed by less than 1% on highway; 100 frames were not compared.
-"""
+On highway, errors with 150, 300 and 600 frames differed by less than 1%. 100 frames were not compared."""
 
 
 def read_whole_frames(run: Run, starts: Sequence[int], *, horizon: int) -> dict[int, dict[str, Any]]:
@@ -252,11 +250,11 @@ def predict_phase(
 
     Dictionary, n_components, lam and gains come from frames before the start only. Baselines 1 and 2 share PSMT's
     dictionary, n_components and lam. Features of a series are standardised by its past, and errors are errors of the
-    standardised features. Other keywords are parameters of `PSMT`, for all methods that have layers.
+    standardised features. The keywords `model` are parameters of `PSMT` and its variants.
 
     With a `picture_shape`, the method `motion` is added. With the `surroundings` (time, height, width) of the patch up
-    to the last predicted frame, the whole-frame predictor is added. With the coverage of an `interval`, PSMT's
-    predictions get intervals, in the units of the given values.
+    to the last predicted frame, and its `corner` (row, column) in them, the whole-frame predictor is added. With an
+    `interval`, such as 0.9, PSMT's predictions get bounds of this coverage, in the units of the given values.
     """
     check_start(phase.start, len(patches), window=window, horizon=horizon)
     scaling = Scaling.of(patches[: phase.start]) if series else Scaling.none(patches.shape[1])
@@ -289,17 +287,14 @@ def predict_phase(
         whole = PatchInFrame(corner=(corner[0], corner[1]), patch_size=picture_shape[0]).fit(before)
         rollouts["whole_frame"] = free_running(deepcopy(whole), delayed, estimates, received=received)
         scores["whole_frame"] = teacher_forced(whole, delayed, estimates, received=received)
-    found = PhaseResult(phase, n_components_used, psmt.lam_, delayed[1:], estimates[1:], scores, rollouts)
-    return replace(found, step=step, forecast=forecast)
+    sizes = n_components_used, psmt.lam_
+    return PhaseResult(phase, *sizes, delayed[1:], estimates[1:], scores, rollouts, step=step, forecast=forecast)
 
 
 def predict_patches(
     *, patches: Array, start: int, departures: Mapping[str, Any], null: str = "", **settings: Any
 ) -> Result:
-    """Return the result of `predict_phase` after the frame `start` as arrays, see `unpack_phase`. This is one task.
-
-    With the name of a `null` model, the patches are replaced by a draw of it.
-    """
+    """Return the result of `predict_phase` on patches, or on a `null` model of them, as arrays for `unpack_phase`."""
     if null:
         # Each start draws its own null, so that its errors are independent of those at other starts.
         patches = NULLS[null](patches, np.random.default_rng([settings["seed"], start]))
@@ -325,11 +320,11 @@ def unpack_phase(phase: FilmPhase, arrays: Result) -> PhaseResult:
         {
             method: Score(**{name: arrays[f"{mode}-{method}-{name}"] for name in fields})
             for method in METHODS
-            if f"{mode}-{method}-frames" in arrays
+            if f"{mode}-{method}-predicted" in arrays
         }
         for mode in get_args(Mode)
     )
-    n_components, lam = int(arrays["n_components"]), float(arrays["lam"])
-    found = PhaseResult(phase, n_components, lam, arrays["frames"], arrays["estimates"], scores, rollouts)
+    sizes = int(arrays["n_components"]), float(arrays["lam"])
+    found = PhaseResult(phase, *sizes, arrays["frames"], arrays["estimates"], scores, rollouts)
     step = PipelineStep(**{name: arrays[f"step-{name}"] for name in PipelineStep._fields})
     return replace(found, step=step, forecast=arrays.get("forecast"))

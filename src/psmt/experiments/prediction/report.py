@@ -1,7 +1,5 @@
 """Declaration and report of the experiment `psmt predict`: sections, tables, and claims decided over many starts."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -77,16 +75,10 @@ def all_methods_table(result: PredictionResult) -> Table:
 
 
 def prediction_facts(result: PredictionResult) -> list[Fact]:
-    """Return the facts for the report: sizes and penalties, including those chosen in each phase."""
-    settings = result.settings
+    """Return the facts for the report: the settings, the values chosen in each phase, and coverage of intervals."""
     chosen = "; ".join(f"{r.phase.name}: f = {r.n_components}, λ = {r.lam:g}" for r in result.phases)
     return [
-        Fact(
-            "Prediction",
-            f"M = {settings.n_atoms:,}, H = {settings.window:,}, K = {settings.horizon}, "
-            f"α = {settings.alpha:g}, f {settings.n_components}, λ {settings.lam} ({chosen}); "
-            f"{len(result.starts)} starts, {settings.n_null} on each null model",
-        ),
+        Fact("Prediction", f"{result.settings.text()} ({chosen}); {len(result.starts)} starts were used"),
         *(
             Fact(
                 f"Intervals, {phase}",
@@ -152,7 +144,7 @@ _CLAIMS = {
 
 
 def prediction_claims(result: PredictionResult | None, note: str = "") -> list[Claim]:
-    """Return the claims on one-step predictions: the paper's claim, then ours on simpler methods and ablations."""
+    """Return claims on one-step predictions: the paper's, then ours on simpler methods and ablations, with a `note`."""
     return [
         Claim.from_evidence(
             key,
@@ -228,16 +220,18 @@ def _table(result: PredictionResult, mode: Mode) -> bytes:
 
 
 def _forecast(result: PredictionResult) -> bytes:
-    """Return forecast.csv, with one line per value that PSMT predicts one step ahead, and the interval's bounds."""
+    """Return forecast.csv: what PSMT predicts one step ahead, with bounds, and the times of rows that have them."""
+    series = result.series
+    times = series and series.times
     lines = (
-        (phase.phase.name, step + 1, phase.phase.start + step + 1, name, *forecast[:, step, i])
+        (phase.phase.name, step + 1, row, *(times[row : row + 1] if times else ()), name, *forecast[:, step, i])
         for phase in result.phases
         if (forecast := result.forecasts.get(phase.phase.name)) is not None
-        for step in range(forecast.shape[1])
-        for i, name in enumerate(result.features or range(forecast.shape[2]))
+        for step, row in enumerate(range(phase.phase.start + 1, phase.phase.start + 1 + forecast.shape[1]))
+        for i, name in enumerate((series and series.feature_names) or range(forecast.shape[2]))
     )
-    columns = ("phase", "step", "frame", "feature", "truth", "predicted", "lower", "upper")
-    return to_csv(columns, lines)
+    time = ["time"] if times else []
+    return to_csv(["phase", "step", "frame", *time, "feature", "truth", "predicted", "lower", "upper"], lines)
 
 
 def _starts(result: PredictionResult) -> bytes:

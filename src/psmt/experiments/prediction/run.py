@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
+from psmt.data import SeriesSource
 from psmt.evaluation import METHODS, mse, swap_interval
 from psmt.evaluation.intervals import FEWEST_SWAPS
 from psmt.evaluation.null_models import NULL_NAMES, NULLS
@@ -29,7 +30,7 @@ from psmt.experiments.prediction.phase import (
 from psmt.experiments.prediction.settings import PredictionSettings
 from psmt.pipeline.run import Run
 from psmt.pipeline.tasks import Task, on_device
-from psmt.report import Evidence, error_ratio_evidence
+from psmt.report.claim import Evidence, error_ratio_evidence
 from psmt.report.numbers import signed
 from psmt.series import Scaling
 from psmt.types import Array, Levels
@@ -49,11 +50,9 @@ def predict(
 ) -> PredictionResult:
     """Return predictions of a film's patches or a series (time, n_features) by all methods.
 
-    They are made in the phases and at further starts, and at some of these starts on null models. All of them decide
-    the claims.
-
-    If the settings have no starts, phases are found from `errors` (time,), the MSE of each reconstructed frame. They
-    lie inside the `segment` if it is given.
+    Predictions begin at the phases (the stretches in Fig. 4) and at further starts. At some of these starts, null
+    models of the film are predicted too. If the settings have starts, the phases begin there. Otherwise, `find_phases`
+    finds the phases from the `segment` and from `errors` (time,), the MSE of each reconstructed frame.
     """
     film = check_film(values)
     settings.check(len(film))
@@ -66,19 +65,8 @@ def predict(
     around = read_whole_frames(run, sorted({own.start for own in (*phases, *starts)}), horizon=settings.horizon)
 
     def results(chosen: Sequence[FilmPhase], stage: str, null: str = "", **more: Any) -> list[PhaseResult]:
-        tasks = [
-            phase_task(
-                film,
-                start,
-                settings,
-                run.device,
-                null=null,
-                picture_shape=run.picture_shape,
-                **({} if null else around.get(start.start, {})),
-                **more,
-            )
-            for start in chosen
-        ]
+        frames: dict[int, dict[str, Any]] = {} if null else around
+        tasks = [phase_task(film, own, settings, run, null=null, **frames.get(own.start, {}), **more) for own in chosen]
         found = zip(chosen, run.tasks(tasks, stage), strict=True)
         return [replace(unpack_phase(*one), picture_shape=run.picture_shape) for one in found]
 
@@ -91,8 +79,7 @@ def predict(
         starts=sorted([*own, *more], key=lambda result: result.phase.start),
         nulls={null: results(tested, f"null ({null})", null) for null in NULLS},
         frame=run.surroundings and run.surroundings([slice(shown, shown + 1)], whole=True)[0],
-        features=run.features,
-        scaling=run.scaling,
+        series=run.series,
     )
 
 
@@ -134,20 +121,20 @@ def choose_null_starts(starts: Sequence[FilmPhase], n_null: int) -> list[FilmPha
 
 
 def phase_task(
-    patches: Array, phase: FilmPhase, settings: PredictionSettings, device: str = "cpu", *, null: str = "", **more: Any
+    patches: Array, phase: FilmPhase, settings: PredictionSettings, run: Run, *, null: str = "", **more: Any
 ) -> Task:
-    """Return a task that predicts one phase of the patches (time, n_features), or of a null model made from them."""
+    """Return a task that predicts a phase of patches or of a null model. `more` are inputs of `predict_patches`."""
     inputs: dict[str, Any] = {
         **{own.name: getattr(settings, own.name) for own in fields(settings) if own.name not in _NOT_INPUTS},
         "patches": patches[: phase.start + settings.horizon + 1],
         "start": phase.start,
         "departures": settings.departures.parameters,
+        "picture_shape": run.picture_shape,
+        "null": null,
         **more,
     }
-    if null:
-        inputs["null"] = null
     name = f"prediction-{f'{null}-' if null else ''}{phase.name}-M{settings.n_atoms:04d}-H{settings.window:05d}"
-    return Task(name, predict_patches, inputs | on_device(device))
+    return Task(name, predict_patches, inputs | on_device(run.device))
 
 
 MARGIN = 0.02
@@ -196,21 +183,19 @@ class PredictionResult:
     phases: Sequence[PhaseResult]
     """The stretches of the film in Fig. 4: those at the given starts, or a calm and a lively one."""
     starts: Sequence[PhaseResult]
-    """All starts that decide the claims, including the phases, in the order of the film."""
+    """Predictions at all starts that decide the claims, including the phases, in the order of the film."""
     nulls: Mapping[str, Sequence[PhaseResult]]
-    """Some of the starts on each null model, see `psmt.evaluation.null_models`."""
+    """Predictions at some of the starts, for each null model (see `psmt.evaluation.null_models`)."""
     frame: tuple[Levels, list[int]] | None = None
     """The first frame (1, height, width) of the last phase, and the patch's corner, or None without a film."""
-    features: tuple[str, ...] | None = None
-    """Names of a series' features."""
-    scaling: Scaling | None = None
-    """Converts standardised values of a series to their original units."""
+    series: SeriesSource | None = None
+    """The series as it was read, or None for a film."""
 
     @property
     def forecasts(self) -> dict[str, Array]:
         """For each phase, true frames, predictions and interval bounds (4, horizon, n_features), in original units."""
-        found = {one.phase.name: one.forecast for one in self.phases if one.forecast is not None}
-        return {name: own if self.scaling is None else self.scaling.restore(own) for name, own in found.items()}
+        restore = Scaling.of(self.series.values).restore if self.series else np.asarray
+        return {one.phase.name: restore(one.forecast) for one in self.phases if one.forecast is not None}
 
     @cached_property
     def ranking(self) -> list[MethodErrors]:

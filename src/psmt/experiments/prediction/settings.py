@@ -1,7 +1,5 @@
 """The parameters of `psmt predict`, and its help."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, ClassVar, Self
@@ -9,7 +7,7 @@ from typing import Annotated, Any, ClassVar, Self
 from psmt.errors import NotEnoughFramesError
 from psmt.experiments.contract import USE, Command
 from psmt.experiments.options import parameters as shared
-from psmt.experiments.options.declaration import Option, Presets, WindowSettings
+from psmt.experiments.options.declaration import Option, Presets, WindowSettings, check_length
 from psmt.utils.constraints import count
 
 
@@ -73,17 +71,12 @@ class PredictionSettings(WindowSettings):
         >>> PredictionSettings().fitted(100)[1]
         'the film has 100 frames; M = 32 with H = 96, the smallest that is tried, needs 127'
         """
-        from psmt.experiments.phases import check_length
-
-        check_length(n_frames, window=self.window, horizon=self.horizon)
-        for start in self.starts:
+        for start in self.starts or (self.window,):
             check_start(start, n_frames, window=self.window, horizon=self.horizon)
 
 
 def check_start(start: int, n_frames: int, *, window: int, horizon: int) -> None:
     """Raise unless a whole window lies before `start`, and `horizon` frames after it."""
-    from psmt.experiments.phases import check_length
-
     check_length(n_frames, window=window, horizon=horizon)
     last = n_frames - horizon - 1
     if not window <= start <= last:
@@ -103,8 +96,8 @@ the predicted values with 90% intervals; starts.csv, errors at many starts and o
 the claims; methods.png, every method compared with copying; pipeline.png, one step of PSMT from frame to \
 prediction; if phases are searched, reconstruction.csv and reconstruction.png too. Ends with a table that compares \
 every method with copying, and with the claims. A film that is too short for 512 atoms gets fewer, unless --atoms or \
---window are given. A series (.csv, .tsv, .mat, .npy) is predicted as PSMT.for_series does, unless --literal or \
---extrapolation are given.""",
+--window are given. A series (.csv, .tsv, .mat, .npy) is predicted as PSMT.for_series does, unless --literal is given: \
+its window is half of the rows, with an atom for every seven of them.""",
     settings=PredictionSettings,
     group=USE,
     chapter=True,

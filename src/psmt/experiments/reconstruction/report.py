@@ -1,7 +1,5 @@
 """Declaration and report of the experiment `psmt reconstruct`, with Fig. 4 (a) of the paper."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

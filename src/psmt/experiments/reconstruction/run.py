@@ -1,7 +1,5 @@
 """Reconstruct all frames in one task, and use the errors to choose the stretches of the film to predict."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -38,7 +36,7 @@ class ReconstructionResult:
 
     @cached_property
     def sweep_segment(self) -> Stretch | None:
-        """The window of the sweep with the least error, or None if no window has these sizes and room for phases."""
+        """The sweep's window of least error in which two `phases` fit, or None if they fit in none of the `windows`."""
         if self.search_window is None:
             return None
         return least_window(self.windows, window=self.search_window, horizon=self.settings.horizon)
@@ -94,16 +92,11 @@ def reconstruct(
     settings.check(len(film))
     run = replace(run, name="reconstruction")
     ((dictionary, codes),) = code_film(film, [settings.n_atoms], settings, run)
-    task = window_task(
+    name, window = (
         f"reconstruction-M{settings.n_atoms:04d}",
-        film,
-        dictionary,
-        codes,
-        n_components=settings.components,
-        lam=settings.lam,
-        # In the original transform, V is the second moment about zero.
-        departures=replace(settings.departures, centred=False),
-        device=run.device,
+        {"patches": film, "dictionary": dictionary, "codes": codes},
     )
+    # In the original transform, V is the second moment about zero.
+    task = window_task(name, window, settings.components, settings, run, centred=False)
     (result,) = run.tasks([task], "all frames")
     return ReconstructionResult(settings=settings, errors=result["mse"], windows=windows)

@@ -1,7 +1,5 @@
 """The parameters of `psmt reconstruct`, and its help."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Self
 
@@ -52,10 +50,7 @@ class ReconstructionSettings(Settings):
             )
 
     def fitted(self, n_frames: int) -> tuple[Self | None, str]:
-        """Return settings with fewer atoms if the film is too short for `n_atoms`, and a note that says so.
-
-        The settings are None if the film is too short for every size that is tried.
-        """
+        """Return settings with fewer atoms if the film is short (None if none fit), and a note ('' if unchanged)."""
         for size in (self.n_atoms, *smaller_sizes(self.n_atoms)):
             if size < n_frames:
                 note = f"the film has only {n_frames:,} frames, at most M = {self.n_atoms:,}; M = {size:,} was used"

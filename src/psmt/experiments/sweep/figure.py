@@ -1,7 +1,5 @@
 """Fig. 2 of the paper: reconstruction errors by number of atoms and window length."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,18 +13,14 @@ from psmt.figures.panels import heading, panel_figure
 from psmt.figures.style import COLOURS, INK, MARKERS, QUIET, SMALL, style_axes
 from psmt.types import Array
 
-_LOG_FROM = 25
-"""The axis is logarithmic if the largest error is at least this many times the smallest."""
+_LOG_FROM = 25  # the axis is logarithmic if the largest error is at least this many times the smallest
 
 _STYLES = [{"color": COLOURS[k], "marker": mark} for k, mark in zip((0, 2, 1, 3, 4, 5), MARKERS, strict=True)]
 """Colour and marker of each number of atoms, smallest first."""
 
 
 def sweep_figure(result: SweepResult, lams: Sequence[float]) -> Figure:
-    """Draw Fig. 2 for each of the penalties `lams`.
-
-    A panel for each number of atoms and window length shows the quartiles of the errors in each segment of the film.
-    """
+    """Draw Fig. 2 for each λ of `lams`: quartiles of the errors in each segment, with a panel for each M and H."""
     table, settings, n_frames = result.table(), result.settings, result.n_frames
     sizes = [size for size in settings.n_atoms if any(own.n_atoms == size and not own.missing for own in table)]
     ratios, n_rows = range(len(settings.ratios)), len(sizes)
@@ -68,7 +62,7 @@ def sweep_figure(result: SweepResult, lams: Sequence[float]) -> Figure:
 
 
 def _draw_segments(axes: Axes, quartiles: Array, places: Sequence[tuple[int, int]], i: int) -> None:
-    """Draw quartiles (3, n_segments) over the centres of the segments."""
+    """Draw quartiles (3, n_segments) over the centres of segments (start, stop) in `places`, in style number `i`."""
     lower, median, upper = quartiles
     centers = np.mean(places, axis=1)
     look: dict[str, Any] = _STYLES[i % 6] | {"markersize": 3.6, "markeredgecolor": "white", "markeredgewidth": 0.4}
@@ -82,7 +76,7 @@ def _draw_segments(axes: Axes, quartiles: Array, places: Sequence[tuple[int, int
 
 
 def _draw_frame(axes: Axes, span: tuple[float, float], n_frames: int) -> None:
-    """Set the limits and ticks that all panels of one penalty λ share."""
+    """Set the limits and ticks of a panel. `span` is the range of errors in all panels of one penalty λ."""
     low, high = span
     style_axes(axes)
     if low > 0 and high / low > _LOG_FROM:

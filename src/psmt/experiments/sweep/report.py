@@ -1,7 +1,5 @@
 """Declaration and report of the experiment `psmt sweep`: Table 1 at each penalty λ, the paper's table, and claims."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from psmt.experiments.contract import Experiment
@@ -10,21 +8,19 @@ from psmt.experiments.sweep.run import COLUMNS, SweepResult, sweep
 from psmt.experiments.sweep.settings import SweepSettings
 from psmt.experiments.table_1 import MARGIN, PAPER, PAPER_SIZE
 from psmt.figures import png
-from psmt.report import Cell, Claim, Column, Evidence, Judgement, Picture, Section, Table, csv_parts
+from psmt.report import Cell, Claim, Column, Judgement, Picture, Section, Table, csv_parts
 
 
-def sweep_section(result: SweepResult, pictures: Mapping[float, bytes]) -> Section:
-    """Return the section with Table 1 and its figure at the decisive penalty λ. Those of other λ open after a click.
-
-    `pictures` are PNG files, by λ.
-    """
+def sweep_section(result: SweepResult) -> Section:
+    """Return the section with Table 1 and its figure at the decisive penalty λ. Those of other λ open after a click."""
     settings, decides = result.settings, result.decisive_lam
     by_lam = dict(zip(settings.lam, tables(result), strict=True))
     shown = list(settings.lam) if decides is None else [decides]
 
     def drawn(lams: Sequence[float]) -> list[Picture]:
+        # A picture per λ: one picture of all, as in the file, would be half a metre high.
         alt = "Median and quartiles of the MSE of each segment, λ = {:g}"
-        return [Picture(pictures[lam], alt=alt.format(lam)) for lam in lams]
+        return [Picture(png(sweep_figure(result, [lam])), alt=alt.format(lam)) for lam in lams]
 
     return Section(
         title="More atoms, more frames",
@@ -92,18 +88,20 @@ def _grid(caption: str, ratios: Sequence[float], rows: Mapping[int, Sequence[tup
 
 
 def verdicts_table(result: SweepResult) -> Table:
-    """Return a table with one row for each λ: verdicts on both claims, as measured and beyond controls.
+    """Return a table of verdicts at each λ on two claims: more atoms help, and more frames help.
 
-    The claims are that more atoms, and more frames, help. The last column says if errors are in the paper's range.
+    The last column says whether the errors are in the range of the paper's Table 1.
     """
     low, high = PAPER_SIZE
 
+    def verdict(key: str, lam: float, kind: str) -> str:
+        own: Judgement = getattr(Claim.from_evidence("", "", "", result.evidence[key].get(lam, [])), kind)
+        return f"{own.verdict}, {own.effect}" if own.effect else own.verdict
+
     def columns(key: str, name: str) -> list[Column]:
-        claims = {lam: _decided(own) for lam, own in result.evidence[key].items()}
-        nothing = (Judgement(), Judgement())
         return [
-            Column(f"{name}: as measured", lambda lam: _written(claims.get(lam, nothing)[0])),
-            Column("beyond controls", lambda lam: _written(claims.get(lam, nothing)[1])),
+            Column(f"{name}: as measured", lambda lam: verdict(key, lam, "as_measured")),
+            Column("beyond controls", lambda lam: verdict(key, lam, "beyond_controls")),
         ]
 
     def is_sized(lam: float) -> str:
@@ -120,15 +118,6 @@ def verdicts_table(result: SweepResult) -> Table:
             Column(f"errors of the paper's size, {low:.2g} to {high:.2g}", is_sized),
         ],
     )
-
-
-def _decided(evidence: Sequence[Evidence]) -> tuple[Judgement, Judgement]:
-    claim = Claim.from_evidence("", "", "", evidence)
-    return claim.as_measured, claim.beyond_controls
-
-
-def _written(judgement: Judgement) -> str:
-    return f"{judgement.verdict}, {judgement.effect}" if judgement.effect else judgement.verdict
 
 
 _RULE = (
@@ -150,16 +139,14 @@ _CLAIMS = {
 
 
 def sweep_claims(result: SweepResult | None, note: str = "") -> list[Claim]:
-    """Return the claims that more atoms and more frames reduce the error. Without a result, they are inconclusive."""
+    """Return claims that more atoms and more frames reduce the error, with a `note`. Without a result: inconclusive."""
     return [_claim(result, note, key, *about) for key, about in _CLAIMS.items()]
 
 
 def _claim(result: SweepResult | None, note: str, key: str, text: str, rule: str) -> Claim:
     if result is None:
         return Claim.from_evidence(key, text, rule, [], notes=[note])
-    by_lam, decides = result.evidence[key], result.decisive_lam
-    evidence = [] if decides is None else by_lam.get(decides, [])
-    notes = [note, _choice(result)]
+    by_lam, decides, notes = result.evidence[key], result.decisive_lam, [note, _choice(result)]
     if not by_lam:
         there = {entry.n_atoms: entry.window for entry in result.table() if not entry.missing}
         sizes = "; ".join(f"M = {size:,} with H = {window:,}" for size, window in there.items())
@@ -168,7 +155,7 @@ def _claim(result: SweepResult | None, note: str, key: str, text: str, rule: str
         key,
         text,
         rule,
-        evidence,
+        [] if decides is None else by_lam.get(decides, []),
         more=[one for lam, own in by_lam.items() if lam != decides for one in own],
         notes=notes,
         figures={
@@ -176,11 +163,6 @@ def _claim(result: SweepResult | None, note: str, key: str, text: str, rule: str
             for lam, own in by_lam.items()
         },
     )
-
-
-def _sections(result: SweepResult, _files: Mapping[str, bytes]) -> Sequence[Section]:
-    # A picture per λ: one picture of all, as in the file, would be half a metre high.
-    return [sweep_section(result, {lam: png(sweep_figure(result, [lam])) for lam in result.settings.lam})]
 
 
 EXPERIMENT = Experiment[SweepSettings, SweepResult](
@@ -191,6 +173,6 @@ EXPERIMENT = Experiment[SweepSettings, SweepResult](
     },
     shown=lambda result: [*tables(result), verdicts_table(result), *sweep_claims(result)],
     claims=sweep_claims,
-    sections=_sections,
+    sections=lambda result, _: [sweep_section(result)],
     summary=lambda result: [row._asdict() for row in result.table()],
 )

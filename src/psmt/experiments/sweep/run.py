@@ -17,7 +17,7 @@ from psmt.experiments.film_tasks import Coded, code_film, pack_codes, slice_code
 from psmt.experiments.sweep.settings import SweepSettings
 from psmt.experiments.table_1 import MARGIN, NOTHING, PAPER, compare
 from psmt.pipeline.run import Run
-from psmt.report import TIE, Evidence, error_ratio_evidence
+from psmt.report.claim import TIE, Evidence, error_ratio_evidence
 from psmt.report.numbers import error
 from psmt.types import Array, Ints
 from psmt.utils.disk_series import blocks
@@ -56,7 +56,7 @@ def sweep(values: ArrayLike, settings: SweepSettings, run: Run) -> SweepResult:
 
 
 def _null_errors(film: Array, coded: Sequence[Coded], settings: SweepSettings, run: Run) -> dict[str, Errors]:
-    """Return the errors on each null model. Shuffled frames keep their codes, noise has its own."""
+    """Return the errors on each null model: shuffled frames with the film's codes, and noise, which is coded anew."""
     run, rng = replace(run, name="sweep-null"), np.random.default_rng(settings.seed)
     order = rng.permutation(len(film))
     noise = draw_noise(film, rng)
@@ -90,18 +90,10 @@ def _errors(
                     patches, own = film[start:stop], slice_codes(codes, start, stop)
                 else:
                     rows = order[start:stop]
-                    patches, own = film[rows], pack_codes(unpack_codes(**codes, n_atoms=n_atoms)[rows])
-                task = window_task(
-                    f"{run.name}-M{n_atoms:04d}-H{window:05d}-w{k:03d}",
-                    patches,
-                    dictionary,
-                    own,
-                    n_components=settings.components(n_atoms),
-                    lam=settings.lam,
-                    departures=settings.departures,
-                    device=run.device,
-                )
-                tasks.append(task)
+                    patches, own = film[rows], pack_codes(unpack_codes(codes, n_atoms)[rows])
+                name = f"{run.name}-M{n_atoms:04d}-H{window:05d}-w{k:03d}"
+                inputs = {"patches": patches, "dictionary": dictionary, "codes": own}
+                tasks.append(window_task(name, inputs, settings.components(n_atoms), settings, run))
                 sizes.append((n_atoms, window))
     found: dict[tuple[int, int], list[Array]] = {}
     for size, result in zip(sizes, run.tasks(tasks, stage), strict=True):
@@ -127,7 +119,7 @@ class Combination(NamedTuple):
     mean: float = float("nan")
     std: float = float("nan")
     missing: str | None = None
-    """Reason why there are no errors, with the film's number of frames and the number needed; None with errors."""
+    """Why there are no errors, with the film's number of frames and the number needed. None if there are errors."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,7 +154,7 @@ class SweepResult:
 
     @cached_property
     def means(self) -> dict[float, list[float]]:
-        """Trimmed means of all combinations that the film is long enough for, by λ."""
+        """For each λ, the trimmed means of the MSE, one for each pair (M, H) that the film is long enough for."""
         means: dict[float, list[float]] = {lam: [] for lam in self.settings.lam}
         for entry in self.table():
             means[entry.lam] += [] if entry.missing else [entry.trimmed_mean]
@@ -170,9 +162,9 @@ class SweepResult:
 
     @cached_property
     def decisive_lam(self) -> float | None:
-        """The penalty λ that decides both claims: the one whose geometric mean error is nearest to the paper's.
+        """The penalty λ that decides both claims: its geometric mean error is nearest to that of the paper's Table 1.
 
-        Penalties at which nothing is reconstructed are left out. It is None if no others remain.
+        Penalties at which nothing is reconstructed do not count. The result is None if there are no others.
         """
         paper, tiny = np.mean(np.log([mean for mean, _ in PAPER.values()])), np.finfo(float).tiny
         distances = {

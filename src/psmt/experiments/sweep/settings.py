@@ -1,7 +1,5 @@
 """The parameters of `psmt sweep`, and its help."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field, replace
 from math import nextafter
 from typing import Annotated, ClassVar, Self
@@ -17,8 +15,6 @@ from psmt.utils.constraints import check_count, count, real
 class SweepSettings(Settings):
     """Parameters of the sweep. The defaults are the paper's sizes.
 
-    Examples
-    --------
     >>> SweepSettings().windows(512)
     (1024, 1280, 1536)
     >>> SweepSettings.make(preset="quick").n_atoms
@@ -104,10 +100,7 @@ class SweepSettings(Settings):
             )
 
     def fitted(self, n_frames: int) -> tuple[Self | None, str]:
-        """Return settings with smaller dictionaries if the film is too short to compare the given ones, and a note.
-
-        The settings are None if the film is too short for every size that is tried.
-        """
+        """Return settings with smaller sizes added if too few fit (None if none fit), and a note ('' if none added)."""
         whole = [size for size in self.n_atoms if max(self.windows(size)) <= n_frames]
         if len(whole) >= min(2, len(self.n_atoms)):
             return self, ""

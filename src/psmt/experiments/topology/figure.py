@@ -1,7 +1,5 @@
 """Fig. 3 of the paper: the topology of the embedding over time."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 
@@ -45,7 +43,7 @@ def _colour(i: int) -> str:
 
 
 def _head(axes: Axes, letter: str, text: str, *, lift: float = 7) -> None:
-    """Write a heading that may be wider than its panel. An empty title reserves the height in the layout."""
+    """Write a heading, `lift` points up. It may be wider than its panel. A blank title reserves the height."""
     heading(axes, letter, text, lift=lift)
     axes.texts[-1].set_in_layout(False)
     if not axes.get_title():

@@ -67,7 +67,7 @@ class Design:
         starts = np.linspace(0, n_frames - length, n_parts).astype(np.int64)
         windows = starts[:, None] + np.arange(min(length, settings.window))
         halves = np.arange(2 * (n_frames // 2)).reshape(2, -1)
-        memory = _memory(unpack_codes(**codes, n_atoms=settings.n_atoms), halves)
+        memory = _memory(unpack_codes(codes, settings.n_atoms), halves)
         gap = GAP_MEMORIES * memory
         n_blocks = min(MAX_BLOCKS, n_frames // (max(MIN_BLOCK, BLOCK_MEMORIES * memory) + gap))
         blocks, stride = np.zeros((0, 0), dtype=np.int64), n_frames // max(n_blocks, 1)
@@ -100,7 +100,8 @@ class Design:
 def _memory(codes: csr_array, parts: Ints) -> int:
     """Return the memory in frames: the lag at which the autocorrelation of codes (time, n_atoms) is below `FORGOTTEN`.
 
-    The largest value is the first lag that leaves a part too few blocks.
+    Codes are centred in each of the `parts` (n_parts, n_frames), which are indices of frames. The largest value is the
+    smallest memory with which the film has too few blocks.
     """
     length = int(parts.shape[1])
     pieces = [csr_array(codes[part]) for part in parts]
@@ -120,7 +121,7 @@ LEAST = 0.05
 """Smallest effect that counts, compared with the null model: 5 links in 100, or a correlation of 0.05."""
 
 LEAST_LOST = 0.1
-"""Smallest change that counts, compared with the null model: a loss of 10% of the agreement of similarities."""
+"""Smallest change that counts: 10% less agreement of similarities before and after a time than in the null model."""
 
 LEAST_REPEATED = 0.2
 """Smallest correlation of similarities between blocks in random order with which a change can be measured. Below it,
@@ -136,7 +137,7 @@ class SimilarityChange:
     """Agreement of the similarities of atoms before and after a time: a correlation over pairs of atoms."""
 
     frame: int
-    """The frame before which and after which the similarities agree least."""
+    """The first frame after the split at which the similarities before and after agree least."""
     across: float
     """Agreement between the blocks before and after `frame`, or 0 if it is negative."""
     repeated: float
@@ -152,9 +153,9 @@ class LinkPersistence:
     links: int
     """Number of links of all windows."""
     shuffled: NullTest
-    """Test of the share. Null model: frames of each window in random order."""
+    """Test of `share` against the null model with the frames of each window in random order."""
     permuted: NullTest
-    """Test of the share. Null model: atoms of each window permuted."""
+    """Test of `share` against the null model with the atoms of each window permuted."""
 
     @property
     def share(self) -> float:
@@ -165,7 +166,7 @@ class LinkPersistence:
 def measure_change(film: Result, nulls: Sequence[Result], design: Design) -> SimilarityChange:
     """Return the change of similarities, from results of `compare_times` for the film and for blocks in random order.
 
-    The result is for the time with the largest loss, both in the film and in each draw of the null model.
+    In the film, and in each draw of the null model, only the time at which most agreement is lost counts.
     """
     across = np.maximum(film["agreement"], 0.0)
     draws = np.maximum([draw["agreement"] for draw in nulls], 0.0)
@@ -190,10 +191,9 @@ def measure_lasting(film: Result, nulls: Sequence[Result], *, n_permutations: in
 
 
 def shared_links(links: Result, pairs: Sequence[tuple[int, int]]) -> float:
-    """Return the share of links that two sets have in common, over all pairs (Dice coefficient), or NaN without links.
+    """Return the Dice coefficient of links, over all `pairs` of sets of frames, or NaN without links.
 
-    It is twice the number of common links divided by the number of links of both sets, each summed over all `pairs` of
-    sets.
+    It is twice the number of links that two sets share, divided by the number of links in both, each summed over pairs.
     """
     keys = links["edges"][:, 0].astype(np.int64) * links["used"].shape[1] + links["edges"][:, 1]
     sets = np.split(keys, np.cumsum(links["counts"])[:-1])
@@ -203,10 +203,7 @@ def shared_links(links: Result, pairs: Sequence[tuple[int, int]]) -> float:
 
 
 def _permute_atoms(links: Result, rng: np.random.Generator) -> Result:
-    """Return the links after a random permutation of the atoms that may have links, in each set of links.
-
-    A set has one permutation for all its pairs, so that pairs with a common set depend on each other as in the film.
-    """
+    """Return links after a random permutation of the atoms that may have links, separately for each set of frames."""
     edges = []
     for own, used in zip(np.split(links["edges"], np.cumsum(links["counts"])[:-1]), links["used"], strict=True):
         label = np.arange(len(used))
@@ -220,7 +217,7 @@ def _permute_atoms(links: Result, rng: np.random.Generator) -> Result:
 
 @dataclass(frozen=True)
 class Likeness:
-    """Correlation of linked and unlinked atoms as pictures, with tests of the difference."""
+    """Mean correlation between the pictures of linked atoms, and of unlinked atoms, with tests of the difference."""
 
     linked: float
     """Mean likeness of linked pairs, each counted once per window in which it is linked, or NaN without links."""
@@ -233,14 +230,9 @@ class Likeness:
 
 
 def picture_likeness(atoms: Array) -> Array:
-    """Return the correlation (n_atoms, n_atoms) of the pixels of atoms (n_atoms, n_features).
-
-    The sign is kept: codes are not negative, so an atom and its negative are two different pictures.
-    """
-    centred = atoms - atoms.mean(axis=1, keepdims=True)
-    norms = np.linalg.norm(centred, axis=1, keepdims=True)
-    unit = np.divide(centred, norms, out=np.zeros_like(centred), where=norms > 0)
-    return np.asarray(unit @ unit.T)
+    """Return the correlations (n_atoms, n_atoms) of the pixels of atoms (n_atoms, n_features), with their sign."""
+    with np.errstate(divide="ignore", invalid="ignore"):  # a constant atom correlates with none
+        return np.asarray(np.nan_to_num(np.corrcoef(atoms)))
 
 
 def measure_likeness(
@@ -248,8 +240,8 @@ def measure_likeness(
 ) -> Likeness:
     """Return how alike linked and unlinked atoms are as pictures, with tests of the difference.
 
-    `likeness` (n_atoms, n_atoms) is that of all pairs of atoms. `film` and `nulls` are results of `link_sets`, for the
-    film and for shuffled frames. Permutations exchange the pictures of atoms that may have links, in all windows alike.
+    `likeness` (n_atoms, n_atoms) are the correlations of all pairs of atoms. `film` and `nulls` are results of
+    `link_sets` for the film and for shuffled frames. Permutations exchange the pictures of atoms that may have links.
     """
     pairs = _LinkedPairs(likeness, film)
     linked, unlinked = pairs.means()

@@ -1,7 +1,5 @@
 """The experiment `psmt topology` and its report: tests of the paper's claims about its Fig. 3, and verdicts on them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -17,7 +15,7 @@ from psmt.experiments.topology.run import COLUMNS, TopologyResult, topology
 from psmt.experiments.topology.settings import RULE, TopologySettings
 from psmt.figures import png
 from psmt.pipeline.run import Run
-from psmt.report import Claim, Column, Evidence, Fact, Picture, Section, Table, csv_parts
+from psmt.report import Claim, Evidence, Fact, Picture, Section, Table, csv_parts
 from psmt.report.numbers import percent, plus, ratio, signed
 from psmt.types import Array
 
@@ -55,22 +53,13 @@ def _tests(result: TopologyResult) -> Table:
     if result.change is not None:
         change = "share of the similarities of atoms that is lost across a time"
         tests.insert(0, (change, "blocks in random order", result.change.reordered))
-    columns = [
-        Column("what", lambda row: row[0]),
-        Column("null model", lambda row: row[1]),
-        Column("film", lambda row: row[2].value, _number),
-        Column("null model, mean", lambda row: row[2].null_mean, _number),
-        Column("beyond", lambda row: row[2].excess.mean, _number),
-        Column("from", lambda row: row[2].excess.low, _number),
-        Column("to", lambda row: row[2].excess.high, _number),
-        Column("p", lambda row: row[2].p_value, lambda p: f"{p:.2g}" if np.isfinite(p) else "–"),
-    ]
+    rows = []
+    for what, null, test in tests:
+        written = [signed(one) if np.isfinite(one) else "–" for one in (test.value, test.null_mean, *test.excess)]
+        rows.append((what, null, *written, f"{test.p_value:.2g}" if np.isfinite(test.p_value) else "–"))
+    columns = ("what", "null model", "film", "null model, mean", "beyond", "from", "to", "p")
     caption = "The film compared with null models; beyond: film less null model, with its 90% interval"
-    return Table.of(caption, tests, columns)
-
-
-def _number(value: float) -> str:
-    return signed(value) if np.isfinite(value) else "–"
+    return Table.of_rows(caption, columns, rows)
 
 
 LEAST_LINKS = 40
@@ -101,25 +90,22 @@ CLAIMS = {
 
 
 def topology_claims(result: TopologyResult | None, note: str = "") -> list[Claim]:
-    """Return the claims about a result. Without a result, all are inconclusive."""
+    """Return the three claims on topology, with the `note`. Without a result, all are inconclusive."""
     if result is None:
         return [_claim(key, [], notes=[note]) for key in CLAIMS]
     return [clusters_change(result, note), clusters_persist(result, note), linked_look_alike(result, note)]
 
 
 def clusters_change(result: TopologyResult, note: str = "") -> Claim:
-    """Return the claim that clusters change. Blocks before and after a time are compared with shuffled blocks."""
+    """Return the claim that clusters change: similarities agree less across a time than in shuffled blocks."""
     change, design = result.change, result.design
-    if change is None:
+    if change is None or not np.isfinite(change.reordered.value):
         reason = (
             f"the codes have a memory of {design.memory} frames or more, so that the film has fewer than {MIN_BLOCKS} "
             "blocks that are independent of each other; use a longer film"
-        )
-        return _claim("clusters_change", [], notes=[note, reason])
-    if not np.isfinite(change.reordered.value):
-        reason = (
-            f"similarities of atoms repeat with a correlation of {signed(change.repeated)}; below {LEAST_REPEATED:g} "
-            "they are mostly noise"
+            if change is None
+            else f"similarities of atoms repeat with a correlation of {signed(change.repeated)}; below "
+            f"{LEAST_REPEATED:g} they are mostly noise"
         )
         return _claim("clusters_change", [], notes=[note, reason])
     evidence = _share(
@@ -140,27 +126,18 @@ def clusters_change(result: TopologyResult, note: str = "") -> Claim:
 
 
 def clusters_persist(result: TopologyResult, note: str = "") -> Claim:
-    """Return the claim that clusters persist. Windows without a common frame are compared with null models.
-
-    Windows with common frames are not used, because they share links in any film.
-    """
+    """Return the claim that clusters persist, from links that windows without a common frame share."""
     lasting, windows = result.lasting, result.design.windows
     if not np.isfinite(lasting.share):
         return _claim("clusters_persist", [], notes=[note, _no_links(result)])
     permuted = lasting.permuted.null_mean
     times = f"{ratio(lasting.share / permuted)} times the {percent(permuted)}" if permuted > 0 else "none"
-    share_of_links = partial(_share, n=lasting.links, too_few=_too_few_links(lasting.links))
+    name = "links shared by windows without a common frame"
+    share_of_links = partial(_share, name, n=lasting.links, too_few=_too_few_links(lasting.links))
+    threshold, details = (LEAST_TIMES - 1) * permuted, f", {times} with permuted atoms"
     evidence = [
-        share_of_links(
-            "links shared by windows without a common frame",
-            {"frames in random order": lasting.shuffled},
-        ),
-        share_of_links(
-            "links shared by windows without a common frame",
-            {"permuted atoms": lasting.permuted},
-            threshold=(LEAST_TIMES - 1) * permuted,
-            details=f", {times} with permuted atoms",
-        ),
+        share_of_links({"frames in random order": lasting.shuffled}),
+        share_of_links({"permuted atoms": lasting.permuted}, threshold=threshold, details=details),
     ]
     notes = [
         f"{len(windows)} windows of {windows.shape[1]:,} frames; with frames in random order, links show which atoms "
@@ -193,7 +170,7 @@ def _claim(key: str, evidence: Sequence[Evidence], **how: Any) -> Claim:
 
 
 def _share(name: str, tests: Mapping[str, NullTest], *, threshold: float = LEAST, **how: Any) -> Evidence:
-    """Return evidence from a share, and from the same share under null models."""
+    """Return evidence from a share and its draws under null models, in percent. `how` are fields of `Evidence`."""
 
     def write(share: float) -> str:
         return f"{round(100 * share)}".replace("-", "−")

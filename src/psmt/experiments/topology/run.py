@@ -47,7 +47,7 @@ def topology_of_codes(dictionary: Array, codes: Result, settings: TopologySettin
     }
     name = f"topology-M{settings.n_atoms:04d}-H{settings.window:05d}"
     tasks = [
-        Task(f"{name}-w{i:03d}", window_graph, slice_codes(codes, start, start + settings.window) | options)
+        Task(f"{name}-w{i:03d}", window_graph, options | {"codes": slice_codes(codes, start, start + settings.window)})
         for i, start in enumerate(starts)
     ]
     return TopologyResult(
@@ -56,12 +56,12 @@ def topology_of_codes(dictionary: Array, codes: Result, settings: TopologySettin
         starts=starts,
         graphs=run.tasks(tasks, "windows"),
         picture_shape=run.picture_shape,
-        **_compare_with_nulls(codes, codes | options, settings, run),
+        **_compare_with_nulls(codes, options | {"codes": codes}, settings, run),
     )
 
 
 def _compare_with_nulls(codes: Result, inputs: dict[str, Any], settings: TopologySettings, run: Run) -> dict[str, Any]:
-    """Return fields of `TopologyResult`: links of the frames that the tests compare, on the film and on null models."""
+    """Return fields of `TopologyResult` for tests of the film and its null models. `inputs` are common to all tasks."""
     design, draws = Design.of(codes, settings), (settings.n_nulls, settings.seed)
     name = f"topology-M{settings.n_atoms:04d}"
     tasks = [
@@ -137,17 +137,15 @@ class TopologyResult:
     @cached_property
     def lasting(self) -> measures.LinkPersistence:
         """Persistence of links: the share of links that is found in both of two separate windows, with tests."""
-        return measures.measure_lasting(self.windows, self.shuffled, **self._permutations)
+        own = self.settings
+        return measures.measure_lasting(self.windows, self.shuffled, n_permutations=own.n_permutations, seed=own.seed)
 
     @cached_property
     def likeness(self) -> measures.Likeness:
         """Correlation of the pixels of linked and of unlinked atoms, with tests."""
-        alike = measures.picture_likeness(self.dictionary)
-        return measures.measure_likeness(alike, self.windows, self.shuffled, **self._permutations)
-
-    @property
-    def _permutations(self) -> dict[str, int]:
-        return {"n_permutations": self.settings.n_permutations, "seed": self.settings.seed}
+        alike, own = measures.picture_likeness(self.dictionary), self.settings
+        how = {"n_permutations": own.n_permutations, "seed": own.seed}
+        return measures.measure_likeness(alike, self.windows, self.shuffled, **how)
 
     # What is shown
 
@@ -164,7 +162,7 @@ class TopologyResult:
         return Counter(others.tolist()).most_common(count)
 
     def shown_windows(self, count: int = 5) -> Ints:
-        """Return windows to show: from each of `count` parts of the film, the window with the largest components."""
+        """Return the window with the largest components of chosen atoms, in each of `count` parts of the film."""
         sizes = np.log(self.component_size[:, list(self.chosen)]).sum(axis=1)
         parts = np.array_split(np.arange(len(self.graphs)), min(count, len(self.graphs)))
         return np.array([part[np.argmax(sizes[part])] for part in parts])

@@ -31,13 +31,7 @@ RULE = (
 
 @dataclass(frozen=True, kw_only=True)
 class TopologySettings(WindowSettings):
-    """Parameters of `psmt topology`. The default numbers of atoms and frames are the paper's.
-
-    Examples
-    --------
-    >>> TopologySettings().components
-    512
-    """
+    """Parameters of `psmt topology`. The default numbers of atoms and frames are the paper's."""
 
     n_atoms: Annotated[shared.Atoms, count(2)] = 2048
     window: shared.Window = 6144
@@ -75,7 +69,7 @@ class TopologySettings(WindowSettings):
 
     @classmethod
     def make(cls, given: Mapping[str, Any] | None = None, *, preset: str = "", **fallbacks: Any) -> Self:
-        """Return settings, see `Settings.make`. Unless sizes are given, the best sizes of the sweep are used."""
+        """Return settings, see `Settings.make`. Unless sizes or 'demo' are given, the sweep's best sizes are used."""
         best = not {"n_atoms", "window"} & (given or {}).keys() and preset != "demo"
         return super().make({"best_of_sweep": best, **(given or {})}, preset=preset, **fallbacks)
 
