@@ -62,7 +62,9 @@ def run(film: CutsFilm) -> dict[str, Count]:
     result = predict_video(film, FrameReader("native"), settings, Run(folder=Path(mkdtemp())))
     return {
         "events of predict-video": count([event.frame for event in result.events if event.kind == "cut"], film),
-        "FramePredictor.cut_": count([row.frame for row in result.of("frame_predictor") if row.cut], film),
+        "FramePredictor.cut_": count(
+            [row.frame for row in result.rows if row.method == "frame_predictor" and row.cut], film
+        ),
     }
 
 

@@ -16,9 +16,8 @@ from benchmarks.page import machine, table
 from psmt.data import open_frames
 from psmt.live.messages import Mailbox, pack
 from psmt.live.patch import VIEW_EVERY, PatchModel, PatchView
-from psmt.live.pictures import draw_strip
 from psmt.live.predictions import LivePredictor, Scores
-from psmt.live.session import LiveSnapshot
+from psmt.live.session import LiveSnapshot, draw_strip
 from psmt.utils.threads import one_thread
 
 SIZE, RATE = 200, 25

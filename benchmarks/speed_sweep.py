@@ -36,7 +36,7 @@ def sweep() -> list[Row]:
             codes = code_patches(patches=film[:middle], dictionary=atoms, alpha=settings.alpha)
             epoch = once(lambda m=n_atoms: SparseCoder(n_atoms=m, max_epochs=1, random_state=0).fit(film))
             coding = once(lambda d=atoms: code_patches(patches=film, dictionary=d, alpha=settings.alpha))
-            cell = once(lambda h=middle, g=given | codes: reconstruct_window(patches=film[:h], **g))
+            cell = once(lambda h=middle, g=given | {"codes": codes}: reconstruct_window(patches=film[:h], **g))
             ours += settings.max_epochs * epoch + coding + cell * sum(count for _, count in windows)
 
             batch = once(lambda m=n_atoms, d=atoms: _learn(film[:768], m, d)) / 3

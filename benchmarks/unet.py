@@ -139,7 +139,7 @@ def other_films(folder: Path, film: str, n_frames: int) -> Iterator[Film]:
             yield read(str(path), 0, n_frames)
     for seed, speed in enumerate((None, 0.3, 0.8, 1.6, 3.0, 6.0)):
         glide = GlideFilm(n_frames=400, seed=200 + seed, speed=speed, noise=0.05 * (seed % 3), size=SIZE)
-        yield np.stack([glide.frame(t) for t in range(glide.n_frames)]).astype(np.float32)
+        yield np.stack([glide[t] for t in range(glide.n_frames)]).astype(np.float32)
 
 
 def main() -> None:

@@ -6,7 +6,9 @@ With ``'auto'``, a model chooses the dimension f of its embedding and the sparsi
 predicting the end of its past, with a dictionary that has not seen it. The scores are kept in ``choice_``.
 """
 
-from psmt import PSMT, datasets, plot
+import matplotlib.pyplot as plt
+
+from psmt import PSMT, datasets
 
 data = datasets.load_glide(1_000, speed=0.4, noise=0.1, patch_size=12)
 model = PSMT(n_atoms=128, window=600, random_state=0).fit(data.X)
@@ -16,4 +18,10 @@ print(f"chosen: f = {model.n_components_}, lambda = {model.lam_:g}, from {len(mo
 # Where the curves are flat the choice matters little. Where they rise, the penalty is too large and suppresses the next
 # code.
 
-plot.sweep(model)
+scores = model.choice_.scores  # the walk-forward MSE of each (f, lambda)
+for f in dict.fromkeys(f for f, _ in scores):
+    lams = sorted(lam for size, lam in scores if size == f)
+    plt.semilogx(lams, [scores[f, lam] for lam in lams], "o-", label="all directions" if f is None else f"f = {f}")
+plt.xlabel("lambda")
+plt.ylabel("walk-forward MSE")
+plt.legend()

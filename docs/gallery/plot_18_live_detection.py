@@ -14,7 +14,7 @@ from psmt.data import GlideFilm
 from psmt.surprise import SurpriseDetector
 
 film = GlideFilm(seed=3, size=48, speed=0.3)
-frames = np.stack([film.frame(t) for t in [*range(240), *range(3000, 3060)]])
+frames = np.stack([film[t] for t in [*range(240), *range(3000, 3060)]])
 frames[170:173, 18:26, 16:28] *= 0.8  # the shadow
 frames[210] = np.clip(frames[210] + 0.4, 0, 1)  # the light; the cut is at frame 240
 

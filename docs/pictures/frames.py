@@ -7,6 +7,7 @@ cut to steady motion elsewhere. The model has learned from 400 frames of steady 
 from __future__ import annotations
 
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -23,6 +24,7 @@ from psmt.experiments.predict_video.settings import LEARN, VideoSettings
 from psmt.figures import png
 from psmt.figures.panels import WIDTH
 from psmt.figures.style import INK, QUIET, SMALL, TEXT, TITLE, style_axes
+from psmt.pipeline.run import Run
 from psmt.video import FrameReader
 
 SIDE, LENGTH, NOISE, SHAKE = 112, 60, 0.01, 4
@@ -40,7 +42,7 @@ def film() -> NDArray[np.float32]:
     for t in range(LEARN + 1 + 4 * LENGTH):
         act = (t - LEARN - 1) // LENGTH
         row, column = rng.integers(-SHAKE, SHAKE + 1, size=2) if act == 1 else (0, 0)
-        whole = second.frame(t - LEARN - 3 * LENGTH) if act == 3 else first.frame(min(t, LEARN + 2 * LENGTH))
+        whole = second[t - LEARN - 3 * LENGTH] if act == 3 else first[min(t, LEARN + 2 * LENGTH)]
         view = whole[edge + row : edge + row + SIDE, edge + column : edge + column + SIDE]
         frames.append(view + NOISE * rng.standard_normal((SIDE, SIDE)))
     return np.clip(frames, 0, 1).astype(np.float32)
@@ -56,8 +58,10 @@ def main() -> None:
             stills[middles[step.index]] = step
 
     settings = VideoSettings(start=LEARN, horizon=4 * LENGTH, rollout=0)
-    result = predict_video(open_frames(film()), FrameReader("native"), settings, begin=lambda *_: keep)
-    figure = draw([*result.rows], stills)
+    with TemporaryDirectory() as folder:
+        run = Run(folder=Path(folder))
+        result = predict_video(open_frames(film()), FrameReader("native"), settings, run, begin=lambda *_: keep)
+        figure = draw([*result.rows], stills)
     Path(__file__).with_suffix(".png").write_bytes(png(figure, dpi=110))
 
 
