@@ -6,6 +6,7 @@ All three have the interface of `concurrent.futures` and give the same results, 
 import logging
 import os
 import signal
+import sys
 import threading
 import time
 import warnings
@@ -13,7 +14,6 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import CancelledError, Executor, Future
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
-from multiprocessing import resource_tracker
 from time import monotonic
 from typing import Any
 from uuid import uuid4
@@ -21,6 +21,7 @@ from weakref import WeakKeyDictionary
 
 from joblib import cpu_count
 from joblib.externals.loky import ProcessPoolExecutor
+from joblib.externals.loky.backend import resource_tracker
 
 from psmt.errors import CacheWarning, PSMTError
 from psmt.utils.constraints import check_count
@@ -141,12 +142,24 @@ class ProcessExecutor(Executor):
         self._pool.shutdown(wait=wait, kill_workers=cancel_futures)
 
     def _new_pool(self) -> Any:
+        _start_resource_tracker()
         with _terminal_signals_blocked():
-            # Start it here, because it unblocks signals when it starts.
-            resource_tracker.ensure_running()
             return ProcessPoolExecutor(
                 self.workers, initializer=_prepare_worker, initargs=(os.getpid(),), env=_ONE_THREAD
             )
+
+
+def _start_resource_tracker() -> None:
+    """Start the process in which loky removes semaphores. It unblocks signals, so it must start before the workers.
+
+    After Ctrl-C it may find semaphores of workers that were stopped. It removes them without a warning.
+    """
+    option = "ignore:resource_tracker:UserWarning"
+    sys.warnoptions.append(option)  # the new process gets these options as arguments
+    try:
+        resource_tracker.ensure_running()
+    finally:
+        sys.warnoptions.remove(option)
 
 
 @contextmanager
