@@ -11,7 +11,7 @@ import spams
 from benchmarks.measure import ALPHA, Row, dictionary, medians, patches, pinned
 from psmt import SparseCoder, TemporalEmbedding
 from psmt.engines.numba.lasso import solve_one
-from psmt.numerics.arrays import unit_columns
+from psmt.numerics.arrays import unit_rows
 
 LAMBDA, GAP = 0.1, 1e-8
 POINTS = 9
@@ -25,7 +25,7 @@ class Problem:
         coder = SparseCoder.from_dictionary(dictionary(n_atoms), alpha=ALPHA)
         codes = coder.transform(patches()[: window + POINTS])
         embedding = TemporalEmbedding(n_components=n_components).fit(codes[:window]).embedding_
-        columns, norms = unit_columns(np.ascontiguousarray(embedding.T))
+        columns, norms = unit_rows(np.ascontiguousarray(embedding.T))
         shown = norms > 0
         self.columns = np.ascontiguousarray(columns[shown])
         self.transposed = np.asfortranarray(self.columns.T)

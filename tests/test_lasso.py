@@ -8,13 +8,13 @@ from hypothesis import strategies as st
 
 from oracles.solvers import descent_codes, lars_codes, nonnegative_least_squares
 from psmt.engines.numba.lasso import gram_matrix, solve_many, solve_one
-from psmt.numerics.arrays import unit_columns
+from psmt.numerics.arrays import unit_rows
 
 
 def problem(n_columns, n_features, n_targets, seed=0):
     """Unit columns and targets; targets resemble their neighbours, as frames do."""
     rng = np.random.default_rng(seed)
-    columns, _ = unit_columns(rng.standard_normal((n_columns, n_features)))
+    columns, _ = unit_rows(rng.standard_normal((n_columns, n_features)))
     targets = np.cumsum(rng.standard_normal((n_targets, n_features)), axis=0)
     return columns, targets
 
@@ -122,7 +122,7 @@ def test_duplicate_columns_share_one_solution(penalty):
 def test_almost_parallel_columns():
     columns, targets = problem(12, 8, 20)
     for nudge in 10.0 ** -np.arange(3, 13):
-        near, _ = unit_columns(columns + nudge * np.random.default_rng(0).standard_normal(columns.shape))
+        near, _ = unit_rows(columns + nudge * np.random.default_rng(0).standard_normal(columns.shape))
         both = np.vstack([columns, near])
         for x, a in zip(targets, solve_many(both, targets, 0.05).coef, strict=True):
             assert_optimal(both, x, a, 0.05, atol=1e-5)
@@ -181,7 +181,7 @@ def test_a_ready_gram_matrix_changes_nothing():
 def test_norms_give_the_coefficients_of_the_columns_as_they_were():
     _, targets = problem(1, 8, 6)
     columns = np.random.default_rng(0).standard_normal((12, 8)) * np.logspace(-1, 1, 12)[:, None]
-    unit, norms = unit_columns(columns)
+    unit, norms = unit_rows(columns)
     for x, a in zip(targets, solve_many(unit, targets, 0.3 / norms, norms=norms).coef, strict=True):
         assert_optimal(columns, x, a, 0.3)
 
@@ -205,6 +205,6 @@ def test_scaling_targets_and_penalty_scales_the_code(seed, scale):
 
 
 def test_unit_columns_keep_zeros():
-    unit, norms = unit_columns(np.array([[3.0, 4.0], [0.0, 0.0]]))
+    unit, norms = unit_rows(np.array([[3.0, 4.0], [0.0, 0.0]]))
     assert np.allclose(unit, [[0.6, 0.8], [0, 0]])
     assert np.allclose(norms, [5, 0])

@@ -34,7 +34,7 @@ from psmt.numerics.arrays import (
     first_of_group,
     number_groups,
     sum_by_group,
-    unit_columns,
+    unit_rows,
 )
 from psmt.types import Array, Ints, Mask
 from psmt.utils.constraints import check_real
@@ -146,7 +146,7 @@ def pose_columns(embedding: Array, *, merge_parallel: bool = True) -> PosedColum
     With `merge_parallel`, each group of parallel columns becomes one column.
     """
     xp = array_namespace(embedding)
-    unit, norms = unit_columns(contiguous(embedding.T))
+    unit, norms = unit_rows(contiguous(embedding.T))
     shown = norms > 0
     (atoms,) = xp.nonzero(shown)
     columns = unit[atoms]
@@ -163,7 +163,7 @@ def pose_columns_masked(embedding: Array, *, merge_parallel: bool = True) -> Pos
     `Engine.capture` can record the work once and replay it for other values.
     """
     xp = array_namespace(embedding)
-    unit, norms = unit_columns(embedding.T)
+    unit, norms = unit_rows(embedding.T)
     own = _indices(unit)
     group = first_of_group(_parallel_groups(unit, norms == 0)) if merge_parallel else own
     is_first = group == own

@@ -36,10 +36,10 @@ class Predictor(Protocol):
     """A predictor that can be evaluated. Its frames are patches (n_features,) or whole frames (height, width)."""
 
     def fit(self, X: ArrayLike, /) -> Self:
-        """Learn from the past frames (time, ..)."""
+        """Learn from the past frames (time, ...)."""
 
     def update(self, x: ArrayLike, /) -> Self:
         """Receive the next frame."""
 
     def predict(self, horizon: int | None = None) -> NDArray[Any]:
-        """Return the next frame, or the next `horizon` frames (horizon, ..), each from the predictions before it."""
+        """Return the next frame, or the next `horizon` frames (horizon, ...), each from the predictions before it."""

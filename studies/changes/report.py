@@ -48,7 +48,7 @@ def changes_page(result: ChangesResult, picture: bytes) -> Page:
                 f"M = {settings.n_atoms:,}, H = {settings.window:,}, f = {settings.n_components}, "
                 f"α = {settings.alpha:g}, λ = {settings.lam}, seed {settings.seed}",
             ),
-            Fact("Departures from the paper", settings.departures.told()),
+            Fact("Departures from the paper", settings.departures.describe()),
             Fact("Places", ", ".join(f"{place:,}" for place in result.places)),
         ],
     )

@@ -59,7 +59,7 @@ def locality_page(result: LocalityResult, picture: bytes) -> Page:
                 "With a sparsity penalty",
                 f"at most {SPARSE_EPOCHS} passes over each window; the last one moves P by at most {SPARSE_TOL:g}",
             ),
-            Fact("Departures from the paper", settings.departures.told()),
+            Fact("Departures from the paper", settings.departures.describe()),
             Fact("Seed", f"{settings.seed}"),
         ],
     )

@@ -59,7 +59,7 @@ class ReadingsSettings(Settings):
     @property
     def common_departures(self) -> str:
         """Departures that all readings share, in words."""
-        return replace(self.departures, half_stencils=True, centred=True, dictionary_from="window").told()
+        return replace(self.departures, half_stencils=True, centred=True, dictionary_from="window").describe()
 
     @property
     def readings(self) -> list[Reading]:

@@ -47,7 +47,7 @@ def regimes_page(result: RegimesResult, picture: bytes) -> Page:
                 f"M = {settings.n_atoms:,}, H = {settings.window:,}, f {settings.n_components}, "
                 f"α = {settings.alpha:g}, λ {settings.lam}, seed {settings.seed}",
             ),
-            Fact("Departures from the paper", settings.departures.told()),
+            Fact("Departures from the paper", settings.departures.describe()),
         ],
     )
 

@@ -5,7 +5,7 @@ import pytest
 from sklearn.linear_model import LassoLars
 
 from psmt.engines.numba.lasso import solve_many
-from psmt.numerics.arrays import unit_columns
+from psmt.numerics.arrays import unit_rows
 from psmt.recovery import Recovery
 
 torch = pytest.importorskip("torch")
@@ -40,7 +40,7 @@ def objective(columns, targets, penalty, coef):
 
 
 def units(rng, n, n_features):
-    return unit_columns(rng.standard_normal((n, n_features)))[0]
+    return unit_rows(rng.standard_normal((n, n_features)))[0]
 
 
 @pytest.mark.parametrize("n", [3, 400])
@@ -68,7 +68,7 @@ def test_more_members_than_shared_memory_holds(device, on, rng, many):
 def test_columns_that_depend_on_each_other(on, rng, penalty):
     columns = units(rng, 30, 6)
     columns[20:28] = columns[:8]  # twice the same
-    columns[28] = unit_columns(columns[:1] + columns[1:2])[0]
+    columns[28] = unit_rows(columns[:1] + columns[1:2])[0]
     columns[29] = 0.0
     targets = rng.standard_normal((50, 6))
     reference = solve_many(columns, targets, penalty)
@@ -86,7 +86,7 @@ def test_members_that_reach_zero_leave_for_good(on, seed):
     rng = np.random.default_rng(seed)
     n_columns, n_features = rng.integers(4, 60), rng.integers(2, 20)
     columns = rng.standard_normal((n_columns, n_features)) + rng.choice([0, 1, 3]) * rng.standard_normal(n_features)
-    columns = unit_columns(columns)[0]
+    columns = unit_rows(columns)[0]
     if seed % 3 == 0:
         columns[n_columns // 2 : n_columns // 2 + n_columns // 4] = columns[: n_columns // 4]
     targets, penalty = rng.standard_normal((40, n_features)), rng.choice([0.5, 0.1, 0.01])
@@ -124,7 +124,7 @@ def test_a_bound_on_all_coefficients(on, rng, activity):
     embedding = rng.standard_normal((6, 30))
     points = rng.standard_normal((5, 6))
     reference = Recovery(embedding, 0.05, activity=max(activity, 1e-300))
-    columns, norms = unit_columns(embedding.T)
+    columns, norms = unit_rows(embedding.T)
     bound = Bound(on(1.0 / norms), on(np.full(5, activity)))
     problems = pose(on(columns), on(points), on(np.full(30, 0.025)))
     found = solve(problems, tol=1e-14, bound=bound).coef.cpu().numpy() / norms

@@ -260,8 +260,8 @@ def test_choosing_knows_the_departures():
 
 
 def test_departures_are_told():
-    assert OURS.told().count(";") == 5
-    assert "V about zero" in Departures(centred=False).told()
+    assert OURS.describe().count(";") == 5
+    assert "V about zero" in Departures(centred=False).describe()
     with pytest.raises(ValueError, match=r"rank_tol=-1\.0 is out of range"):
         Departures(rank_tol=-1.0)
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from psmt.engines import engine_for
 from psmt.engines.contract import Engine, ResidentArrays
-from psmt.numerics.arrays import array_namespace, is_numpy_array, positive_or_one, unit_columns
+from psmt.numerics.arrays import array_namespace, is_numpy_array, positive_or_one, unit_rows
 from psmt.types import Array
 from psmt.utils.disk_series import blocks
 from psmt.utils.threads import one_blas_thread
@@ -36,14 +36,14 @@ _STEPS = 12  # number of bisection steps for log alpha
 
 
 class Atoms:
-    """Atoms (n_atoms, n_features) of any norm, prepared for coding samples. Methods take and return engine arrays."""
+    """Atoms (n_atoms, n_features) of any norm, prepared for coding. Methods take and return arrays on the device."""
 
     def __init__(self, given: Array, engine: Engine) -> None:
         self.given = np.array(given, dtype=np.float64)
         self.given.flags.writeable = False  # other arrays are derived from it
         self._engine = engine
         self._atoms = engine.array(self.given)
-        unit, norms = unit_columns(self._atoms)
+        unit, norms = unit_rows(self._atoms)
         self._columns = engine.solver_array(unit)
         # A zero atom stays zero. It has no correlation with any sample, so no code uses it.
         self._norms = positive_or_one(norms)
@@ -65,7 +65,7 @@ class Atoms:
         return solve(self._columns, samples, penalty, tol=float(tol), norms=self._norms, gram=self._gram)
 
     def code_batches(self, samples: Array, alpha: float, *, tol: float) -> Iterator[Array]:
-        """Yield codes (n, n_atoms) of NumPy samples (n_samples, n_features), `BATCH` at a time. All must be finite."""
+        """Yield the codes (`BATCH`, n_atoms) of NumPy samples (n_samples, n_features), which must be finite."""
         codes = None
         for first in range(0, len(samples), BATCH):
             batch = np.asarray(samples[first : first + BATCH])
@@ -109,11 +109,11 @@ def first_atoms(samples: Array, n_atoms: int, rng: np.random.RandomState) -> Arr
     if len(useful):
         picked = samples[useful[rng.choice(len(useful), n_atoms, replace=len(useful) < n_atoms)]]
         atoms = picked + 0.01 * np.sqrt(np.mean(picked**2)) * atoms
-    return unit_columns(atoms)[0]
+    return unit_rows(atoms)[0]
 
 
 class DictionaryStatistics:
-    """Discounted sums over all codes so far, and the steps that use them to improve a dictionary."""
+    """Discounted sums over all codes and samples so far, from which the dictionary is improved."""
 
     def __init__(self, n_atoms: int, n_features: int, engine: Engine) -> None:
         self._engine = engine
@@ -139,11 +139,11 @@ class DictionaryStatistics:
         return other
 
     def improve(self, atoms: Array) -> None:
-        """Improve, in place, the atoms that the last batch used, by a sweep of block-coordinate descent."""
+        """Improve the atoms that the last batch used, in place, by one sweep of block-coordinate descent."""
         self._engine.sweep_atoms(atoms, self.code_code, self.code_sample, self.samples_since_use == 0)
 
     def replace_dead(self, atoms: Array, samples: Array, residuals: Array) -> int:
-        """Replace dead atoms in place by the samples with the largest residuals. Return how many were replaced."""
+        """Replace atoms that are no longer used by the samples with the largest residuals. Return their number."""
         xp = array_namespace(atoms)
         (dead,) = xp.nonzero(self.samples_since_use > PATIENCE * len(atoms))
         if not len(dead):
@@ -151,7 +151,7 @@ class DictionaryStatistics:
         worst = xp.argsort(-xp.sum(residuals**2, axis=1))[: len(dead)]
         worst = worst[xp.linalg.vector_norm(samples[worst], axis=1) > 0]
         dead = dead[: len(worst)]
-        atoms[dead] = unit_columns(samples[worst])[0]
+        atoms[dead] = unit_rows(samples[worst])[0]
         self.code_code[dead] = 0.0
         self.code_code[:, dead] = 0.0
         self.code_sample[dead] = 0.0
@@ -167,8 +167,8 @@ def start_alpha(samples: Array) -> float:
 def alpha_for_sparsity(atoms_used: Callable[[float], float], samples: Array) -> float:
     """Return the alpha at which codes of the samples (n, n_features) use `WANTED` atoms on average, by bisection.
 
-    `atoms_used` maps an alpha to the mean number of atoms per code, which falls as alpha rises. If even a tiny alpha
-    gives too few atoms, the result is `start_alpha` of the samples.
+    `atoms_used` is a function from alpha to the mean number of atoms per code. This number falls as alpha rises. If it
+    is too small even for a tiny alpha, the result is `start_alpha` of the samples.
     """
     start = start_alpha(samples)
     wanted = min(WANTED, max(SHARE * samples.shape[1], 1.0))

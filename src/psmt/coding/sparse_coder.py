@@ -25,7 +25,7 @@ from psmt.coding.dictionary import (
 )
 from psmt.engines import engine_for
 from psmt.engines.contract import Engine
-from psmt.numerics.arrays import unit_columns
+from psmt.numerics.arrays import unit_rows
 from psmt.types import Array, Ints, Progress, silent
 from psmt.utils.constraints import Declared, allowing, by_name, check_parameters, count, mapping, parameter, real, seed
 from psmt.utils.disk_series import DiskSeries
@@ -50,9 +50,9 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     n_atoms : int, default 512
         Number of atoms, M in the paper.
     alpha : float or 'auto', default 1.0
-        Sparsity (L1) penalty, > 0. Standardised 16 x 16 patches have norm 16, and with 1.0 their codes use 5 to 20
-        atoms. With 'auto', the penalty is chosen so that codes of held-out samples use 10 atoms on average, or a
-        quarter of the number of features if that is less. The choice does not depend on the units of the samples.
+        Sparsity (L1) penalty, > 0. With 1.0, codes of standardised 16 x 16 patches (norm 16) use 5 to 20 atoms. With
+        'auto', the penalty is chosen so that codes of held-out samples use 10 atoms on average, or a quarter of the
+        number of features if that is less. The choice does not depend on the units of the samples.
     max_epochs : int, default 5
         Largest number of passes of `fit` over the samples.
     tol : float, default 0.01
@@ -71,7 +71,7 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     dictionary_ : (n_atoms, n_features) array
         Unit-norm atoms. The array is read-only, but another dictionary may be assigned.
     alpha_ : float
-        The given or chosen penalty.
+        The penalty that was given or that 'auto' chose.
     objective_ : list of float
         Mean objective of each epoch, measured during learning.
 
@@ -158,7 +158,7 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         if first:
             self._start(samples, check_random_state(self.random_state))
         elif not hasattr(self, "_statistics"):
-            self.dictionary_, _ = unit_columns(self.dictionary_)
+            self.dictionary_, _ = unit_rows(self.dictionary_)
             self._statistics = DictionaryStatistics(len(self.dictionary_), self.n_features_in_, self._engine)
         self._learn(samples, np.arange(len(samples)))
         return self
@@ -186,9 +186,9 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     def transform(self, X: ArrayLike, *, sparse_output: bool = False) -> Array | csr_array:
         """Return non-negative codes (n_samples, n_atoms) of the samples (n_samples, n_features).
 
-        Samples in the order of a film are coded faster. If `sparse_output` is True, the result is a CSR array with the
-        same values. It is built batch by batch, so the whole dense array is never in memory. ValueError is raised if
-        the samples have another number of features, or values that are not finite.
+        Samples in order of time are coded faster, because successive codes are similar. If `sparse_output` is True, the
+        result is a CSR array with the same values. It is built batch by batch, so the whole dense array is never in
+        memory. ValueError is raised if the samples have another number of features, or values that are not finite.
         """
         check_is_fitted(self)
         samples = self._samples(X, reset=False, finite=False)  # values are checked batch by batch
@@ -205,12 +205,12 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         """Return the code (n_atoms,) of a sample (n_features,), given the code of the sample before it.
 
         This is faster than `transform` and gives the same result. If atoms are so similar that the code is not unique,
-        atoms of the given code are preferred. All arrays are engine arrays.
+        atoms of the given code are preferred. All arrays are on the device.
         """
         return self._atoms.code_next(x, self.alpha_, tol=self.gap_tol, last=code)
 
     def decode(self, codes: Array) -> Array:
-        """Return samples (n, n_features) reconstructed from codes (n, n_atoms), as engine arrays (step 8)."""
+        """Return samples (n, n_features) reconstructed from codes (n, n_atoms), both on the device (step 8)."""
         return self._atoms.decode(codes)
 
     def to(self, device: str, dtype: str = "float64") -> Self:
@@ -296,7 +296,7 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         self._statistics = DictionaryStatistics(len(self.dictionary_), self.n_features_in_, self._engine)
 
     def _samples(self, X: ArrayLike, *, reset: bool, finite: bool = True) -> Array:
-        """Return checked samples (n_samples, n_features). If `finite` is True, samples in memory must be finite."""
+        """Validate samples and return them (n_samples, n_features). With `finite`, those in memory must be finite."""
         if isinstance(X, DiskSeries):
             if reset:
                 self.n_features_in_ = X.shape[1]

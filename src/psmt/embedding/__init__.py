@@ -1,4 +1,4 @@
-"""Layer 2: the linear embedding in which the scene moves as straight as possible (step 5 of the paper)."""
+"""Layer 2: the linear embedding in which the scene moves along lines that are as straight as possible (step 5)."""
 
 from psmt.embedding.closed_form import Embedding, embed_window, solve_closed_form
 from psmt.embedding.followed import FollowedEmbedding

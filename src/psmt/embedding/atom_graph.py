@@ -1,4 +1,4 @@
-"""The graph of atoms that move together. Linked atoms have similar columns in the embedding matrix P, by the cosine."""
+"""Graph of atoms that move together. Linked atoms have columns of the embedding matrix P with a large cosine."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ THRESHOLD = 0.7
 
 
 def used_columns(embedding: Any, engine: Engine) -> tuple[NDArray[np.intp], Any]:
-    """Return the atoms (n_used,) with a nonzero column in P (n_components, n_atoms), and these columns at unit norm."""
+    """Return the indices (n_used,) of nonzero columns of P, and these columns (n_components, n_used), normalised."""
     norms = np.sqrt(engine.numpy((embedding**2).sum(0)))
     atoms = np.flatnonzero(norms)
     return atoms, embedding[:, atoms] / engine.array(norms[atoms])
 
 
 def similar_columns(embedding: Any, may_link: Mask | None, engine: Engine) -> tuple[NDArray[np.intp], Array]:
-    """Return the atoms (n,) that may have links, and the cosines (n, n) between their columns of the embedding P."""
+    """Return the used atoms (n,) within the mask `may_link`, and the cosines (n, n) of their columns in P."""
     atoms, unit = used_columns(embedding, engine)
     if may_link is not None:
         kept = np.flatnonzero(may_link[atoms])
@@ -31,6 +31,6 @@ def similar_columns(embedding: Any, may_link: Mask | None, engine: Engine) -> tu
 
 
 def links(atoms: NDArray[np.intp], similarity: Array, threshold: float) -> NDArray[np.int32]:
-    """Return the sorted pairs of atoms (n_links, 2) whose cosine exceeds the threshold, with the lower number first."""
+    """Return the sorted pairs of atoms (n_links, 2) whose cosine exceeds the threshold, lower index first."""
     # Only one triangle is read, because rounding may break the symmetry of the product.
     return atoms[np.argwhere(np.triu(similarity > threshold, 1))].astype(np.int32)

@@ -31,7 +31,7 @@ ALL_NOISE = 1.0 - 1e-4  # a direction with a larger share of noise in its varian
 
 @dataclass(frozen=True)
 class Embedding:
-    """The embedding matrix P of the paper and its eigenvalues, as engine arrays."""
+    """The embedding matrix P of the paper and its eigenvalues, as arrays on the device of the codes."""
 
     matrix: Array
     """The embedding matrix P (n_components, n_features), straightest direction first. It has at most rank(V) rows."""
@@ -79,11 +79,11 @@ def solve_closed_form(
     n_codes: int,
     rank_tol: float = RANK_TOL,
 ) -> Embedding:
-    """Return the `n_components` straightest directions (all for None), without those that are only noise.
+    """Return the embedding P of the `n_components` straightest directions (None: all) that are more than noise.
 
-    ``P = U' V^-1/2``, where the columns of U are the trailing eigenvectors of ``V^-1/2 S V^-1/2``. The rows of P are
-    the generalised eigenvectors of S and V, both regularised as in `psmt.numerics.rank`. The regularisation of S
-    depends on the number of codes `n_codes`.
+    ``P = U' V^-1/2``, where the columns of U are the eigenvectors of ``V^-1/2 S V^-1/2`` with the smallest eigenvalues.
+    So the rows of P are generalised eigenvectors of S and V, which are regularised as in `psmt.numerics.rank`. The
+    regularisation of S depends on the number of codes `n_codes`.
     """
     if not rank_tol:
         return solve_whitened(whiten(covariance, rank_tol=0.0), second_differences, n_components, n_codes=n_codes)
@@ -108,7 +108,7 @@ def solve_closed_form(
 
 
 def _shown_eigenpairs(rough: Array, lifted: Array, noise: float, count: int) -> tuple[Array, Array, Ints]:
-    """Return the `count` lowest eigenvalues, their eigenvectors, and the indices of those that are more than noise.
+    """Return the `count` lowest eigenvalues r of S x = r V x, the eigenvectors x, and the indices of those above noise.
 
     `rough` and `lifted` are S and V, regularised by white noise of the variance `noise`.
     """
@@ -120,7 +120,7 @@ def _shown_eigenpairs(rough: Array, lifted: Array, noise: float, count: int) -> 
 def solve_whitened(
     whitening: Whitening, second_differences: Array, n_components: int | None, *, n_codes: int
 ) -> Embedding:
-    """Return the result of `solve_closed_form`, given the eigendecomposition of V."""
+    """Return the same as `solve_closed_form`, given the eigendecomposition of V."""
     white = whitening.matrix
     xp = array_namespace(white)
     count = whitening.rank if n_components is None else min(n_components, whitening.rank)
@@ -133,5 +133,5 @@ def solve_whitened(
 
 
 def noise_curvature(n_codes: int) -> float:
-    """Return the expected ``||A D||^2`` if A is a single row of `n_codes` values of white noise with variance one."""
+    """Return the expected ``||A D||^2`` if A is one row of `n_codes` values of white noise with unit variance."""
     return NOISE_ROUGHNESS * (n_codes - 2)

@@ -1,27 +1,26 @@
-"""Tracking the embedding of a sliding window from slide to slide, instead of solving it afresh.
+"""Update the embedding of a sliding window after each slide, instead of solving it again.
 
-V is the covariance of the window's codes, and S the second moment of their second differences. The directions of the
-embedding are the generalised eigenvectors ``S x = r V x`` with the smallest eigenvalues r. A slide changes V and S by a
-few outer products of vectors b. So if x is an eigenvector after the slide, and V and S are the matrices before it,
-then::
+V is the covariance of the window's codes, and S the second moment of their second differences. The embedding consists
+of the generalised eigenvectors ``S x = r V x`` with the smallest eigenvalues r. A slide by one code adds a few outer
+products of vectors b to V and S. So an eigenvector x after the slide satisfies, with V and S from before the slide::
 
     (S - r V) x  in  span(b),    that is    x  in  (S - r V)^-1 span(b).
 
-The tracked directions contribute one part of x. They are the wanted directions, and some extra ones with the next
-larger eigenvalues, called guards because they keep the wanted directions apart from the rest. The remaining part has no
-pole near the wanted r. So a few fixed shifts in place of r approximate this part for all eigenvectors (shift-invert, as
-in a rational Krylov method). The inverses ``(S - shift V)^-1`` are called operators. They map the vectors b to proposed
-directions. A Rayleigh-Ritz step on the tracked and the proposed directions gives the embedding to many digits, however
-far a direction has turned.
+x is approximated in the span of two sets of directions. The first set is tracked: the wanted directions, and some extra
+ones with the next larger eigenvalues, called guards because they separate the wanted directions from the rest. The
+second set is proposed: ``(S - shift V)^-1 b`` for a few fixed shifts (shift-invert, as in a rational Krylov method). A
+few shifts suffice, because apart from the tracked directions, ``(S - r V)^-1`` has no pole near the wanted r. A
+Rayleigh-Ritz step in this span gives the embedding to many digits, however far a direction has turned.
 
-The operators are updated by the same outer products (Woodbury's formula). The shifts are complex, because the matrix
-``S - shift V`` of a real shift would be almost singular when an eigenvalue passes the shift. Errors of the operators
-affect only the proposed directions, because the Rayleigh-Ritz step uses the present V and S.
+The inverses ``(S - shift V)^-1`` are called operators. They are updated by the same outer products (Woodbury's
+formula). The shifts are complex, because with a real shift ``S - shift V`` would be almost singular when an eigenvalue
+passes the shift. Errors of the operators affect only the proposed directions: the Rayleigh-Ritz step uses the present V
+and S.
 
 Each step estimates its error from how much the last two operators have changed the wanted directions. The estimates are
-added up from slide to slide. Only when the sum exceeds the tolerance, or when digits were lost, is the error measured
-from residuals. If it is too large, further steps use the residuals. If these steps do not help, the closed form is
-solved, the operators are computed afresh, and tracking restarts.
+added up over slides. When the sum exceeds the tolerance, or digits were lost, the error is measured from residuals. If
+it is too large, further Rayleigh-Ritz steps use the residuals. If these do not help, the embedding is solved in closed
+form, the operators are computed again, and tracking restarts.
 """
 
 from __future__ import annotations
@@ -89,14 +88,13 @@ class FollowedEmbedding:
     Parameters
     ----------
     n_components : int or None
-        The number of directions, f in the paper. None means all directions. The closed form is solved every time,
-        without tracking, in three cases: f is most of all directions, f is None, or V is not regularised
-        (``rank_tol=0``).
+        The number of directions, f in the paper. None means all directions. Nothing is tracked, and every window is
+        solved in closed form, if f is None, if f is not much below the number of atoms, or with ``rank_tol=0``.
     centred, half_stencils, rank_tol :
         As in `TemporalEmbedding`.
     tol : float
-        Largest error of the subspace, as estimated in `error_`. If it is exceeded, the closed form is solved. With
-        fewer than two codes per atom, a tenth of `tol` is used, or the closed form if there are at most 512 atoms.
+        Largest allowed `error_`. If it is exceeded, the window is solved in closed form. With fewer than two codes per
+        atom, a tenth of `tol` is allowed, and with at most 512 atoms nothing is tracked.
 
     Attributes
     ----------
@@ -163,7 +161,7 @@ class FollowedEmbedding:
         return self._track is not None
 
     def _start(self, moments: WindowMoments) -> Embedding:
-        """Solve the closed form. Track it from here on if tracking is faster than solving again."""
+        """Return the embedding in closed form. Start tracking it if that is faster than solving each window."""
         wanted, followed = self.n_components, self._n_followed(moments)
         found = self._solve(moments, followed or wanted)
         if wanted is not None and 0 < followed == len(found) and not (self.centred and moments.cancels()):
@@ -174,10 +172,10 @@ class FollowedEmbedding:
         return Embedding(found.matrix[:wanted], found.eigenvalues[:wanted])
 
     def _n_followed(self, moments: WindowMoments, fraction: float = 1.0) -> int:
-        """Return the largest number of directions to track, including guards, or 0 if the closed form is faster.
+        """Return the largest number of directions to track, with the extra ones (guards), or 0 to solve each window.
 
-        The closed form takes a time that grows with the cube of the number of atoms in use. Tracking takes a time that
-        depends mostly on the number of directions. `fraction` scales the number of atoms above which tracking is used.
+        The time of the closed form grows with the cube of the number of atoms in use. The time of tracking depends
+        mostly on the number of directions. `fraction` scales the number of atoms above which tracking is used.
         """
         wanted, n_used = self.n_components, int(moments.window.n_used)
         if wanted is None or not self.rank_tol or not self.tol or len(moments) <= moments.n_features:
@@ -210,12 +208,12 @@ def _has_few_codes(moments: WindowMoments) -> bool:
 
 
 def _has_more_nodes(engine: Engine, wanted: int) -> bool:
-    """Return whether more operators and fewer guards are faster."""
+    """Return whether tracking is faster with more shifts and fewer extra directions (guards)."""
     return engine.captures or wanted >= _MANY
 
 
 def _with_guards(found: Embedding, wanted: int) -> Embedding:
-    """Return the wanted directions and as many of the others as tracking needs."""
+    """Return the wanted directions of an embedding, and as many further ones as tracking needs (guards)."""
     xp = array_namespace(found.eigenvalues)
     near = int(xp.sum(xp.astype(found.eigenvalues < _APART * found.eigenvalues[wanted - 1], xp.int64)))
     n = max(near, wanted + _FEWEST_GUARDS)
@@ -223,7 +221,7 @@ def _with_guards(found: Embedding, wanted: int) -> Embedding:
 
 
 class View(NamedTuple):
-    """The data of a window that `Track` uses."""
+    """The sums and the noise of a window, from which `Track` computes V and S."""
 
     sums: Sums
     constant: Mask  # atoms (n_features,) that do not vary
@@ -232,7 +230,7 @@ class View(NamedTuple):
 
 
 class Track:
-    """The wanted directions and the extra ones (guards), tracked from slide to slide, starting from the closed form."""
+    """The wanted directions and some extra ones (guards), updated after each slide, starting from the closed form."""
 
     def __init__(self, found: Embedding, wanted: int, view: View, engine: Engine) -> None:
         self.wanted = wanted
@@ -272,7 +270,7 @@ class Track:
         return Embedding(self._matrix, xp.clip(self.eigenvalues[: self.wanted], min=0.0))
 
     def update(self, view: View, change: LowRankChange, tol: float) -> bool:
-        """Track a slide. Return whether the error is at most `tol`."""
+        """Update the directions after a slide of the window. Return whether the error is at most `tol`."""
         with self._engine.small_work():
             try:
                 self._slides += 1
@@ -312,25 +310,25 @@ class Track:
         return True
 
     def _good_shifts(self) -> tuple[complex, ...]:
-        """Return the best shifts for the present eigenvalues."""
+        """Return the shifts that suit the present eigenvalues."""
         last = float(self.eigenvalues[self.wanted])
         nodes = _MORE_NODES if _has_more_nodes(self._engine, self.wanted) else NODES
         return tuple(last * node for node in nodes)
 
     def _probe_vectors(self, *shape: int) -> Array:
-        """Return random numbers of the given shape. On a GPU they are drawn only once, because transfers are slow."""
+        """Return normal random numbers of the given shape. On a GPU they are drawn only once, as transfers are slow."""
         if not self._engine.captures or shape not in self._probes:
             self._probes[shape] = self._engine.array(self._random.standard_normal(shape))
         return self._probes[shape]
 
     def _correct(self, pencil: Pencil) -> None:
-        """Take one more Rayleigh-Ritz step, in directions given by the residuals, with all products computed afresh."""
+        """Correct the directions: estimate their errors from residuals, and take a Rayleigh-Ritz step with these."""
         mixing = self._probe_vectors(self.wanted, min(self.wanted, _MIXTURES))
         (errors,) = self._errors(pencil, self.directions, self.eigenvalues, mixing, self._inverses[-1])
         self._rayleigh_ritz(pencil, (errors, *pencil.times(errors)))
 
     def _refactorise(self, pencil: Pencil) -> None:
-        """Compute the operators afresh, at new shifts."""
+        """Compute the operators ``(S - shift V)^-1`` again, at new shifts."""
         self._shifts = self._good_shifts()
         for inverse, shift in zip(self._inverses, self._shifts, strict=True):
             inverse.refactorise(pencil.shifted(shift))
@@ -338,10 +336,10 @@ class Track:
     def _rayleigh_ritz(
         self, pencil: Pencil, proposals: tuple[Array, ...], products: tuple[Array, Array] | None = None
     ) -> float:
-        """Replace the directions by the best ones in the span of the known and the proposed directions.
+        """Replace the tracked directions by the best ones in the span of tracked and proposed ones. Return the error.
 
-        `products` are the last two fields of `Known`, and are computed if they are not given. Return an estimate of the
-        remaining error. It is valid only if the operators made the proposals.
+        `products` are the last two fields of `Known`; None computes them. The error is an estimate, which is valid only
+        if `propose` made the proposals.
         """
         if products is None:
             products = self._products_on(pencil, self.directions, self.eigenvalues)

@@ -53,7 +53,7 @@ def second_moment_of_differences(sums: Sums) -> Array:
 
 
 def variances_of(squares: Array, total: Array, n: int, *, centred: bool) -> Array:
-    """Return the diagonal (n_features,) of the covariance V, given the sums of the squares and of the n codes."""
+    """Return the diagonal (n_features,) of V for n codes, given the sums of their squares and of the codes."""
     if not centred:
         return squares / n
     variances = (squares - total * (total / n)) / (n - 1)
@@ -61,7 +61,7 @@ def variances_of(squares: Array, total: Array, n: int, *, centred: bool) -> Arra
 
 
 def change_weights(n: int, *, centred: bool, half_stencils: bool) -> tuple[Array, Array]:
-    """Return the weights of V and of S in the `LowRankChange` that describes the slide of a window of n codes."""
+    """Return the weights (k,) of the k outer products that change V, and of those that change S, when n codes slide."""
     curvature = [0.0, 0.0, 1.0, -1.0] + [1.0, -1.0, 1.0, -1.0] * half_stencils
     covariance = np.zeros(len(curvature))
     covariance[:2] = (n / (n + 1) / (n - 1), -(n + 1) / n / (n - 1)) if centred else (1.0 / n, -1.0 / n)
@@ -72,7 +72,7 @@ class WindowMoments:
     """Codes of a sliding window, and their moments V and S.
 
     `update` adds a code, `revert` removes the oldest code, and `slide` does both. The `engine` stores the codes and
-    their sums in `window`; None selects the CPU. `changes` is the number of changes so far.
+    their sums in `window`; None selects the CPU. `changes` counts the changes of the window.
 
     Examples
     --------
@@ -94,7 +94,8 @@ class WindowMoments:
     def of(cls, codes: Any, engine: Engine | None = None, *, begins: Mask | None = None) -> Self:
         """Return the moments of a whole window of codes (time, n_features), which may be sparse.
 
-        `begins` (time,) marks the first code of each series. No second difference is taken across the seam before it.
+        `begins` (time,) marks the first code of each series. No second difference crosses the boundary between two
+        series.
         """
         moments = cls(0, engine)
         own = moments.engine
@@ -117,7 +118,7 @@ class WindowMoments:
     # Changes
 
     def update(self, code: Array, *, begins: bool = False) -> None:
-        """Add a code (n_features,) as the youngest. If `begins` is True, it is the first of another series."""
+        """Add a code (n_features,) as the latest. If `begins` is True, it is the first of another series."""
         self._slide = None
         self.changes += 1
         self.window.append(code, begins=begins)
@@ -131,12 +132,12 @@ class WindowMoments:
         self.window.popleft()
 
     def slide(self, code: Array, *, begins: bool = False) -> None:
-        """Add a code (n_features,) as the youngest and remove the oldest. If `begins`, the code starts a new series."""
+        """Add a code (n_features,) as the latest and remove the oldest. If `begins`, the code starts a new series."""
         self._slide = self.window.slide(code, begins=begins)
         self.changes += 1
 
     def keep(self) -> Callable[[], WindowMoments]:
-        """Return a function that returns the moments of the present window, even if called after later changes."""
+        """Return a function that returns these moments as they are now, even if it is called after later changes."""
         codes, begins, changes = self.window.keep(), self.begins, self.changes
 
         def kept() -> WindowMoments:
@@ -147,9 +148,9 @@ class WindowMoments:
         return kept
 
     def last_change(self, since: int, *, centred: bool = True, half_stencils: bool = False) -> LowRankChange | None:
-        """Return how the last slide changed the covariance V and the second moment S of the second differences.
+        """Return how the last slide changed V and S, or None if that is not known.
 
-        Return None if anything else has changed them since the attribute `changes` was equal to `since`.
+        It is known if this slide is the only change of the window since the attribute `changes` was equal to `since`.
         """
         if self._slide is None or self.changes != since + 1:
             return None
@@ -178,16 +179,16 @@ class WindowMoments:
 
     @property
     def begins(self) -> Mask:
-        """Return a mask (time,), from the oldest code to the latest, that is True where a code begins a series."""
+        """Return a mask (time,) of the codes that begin a series, oldest code first."""
         return np.array(self.window.begins, dtype=bool)
 
     def latest(self, count: int) -> Array:
-        """Return the youngest codes (count, n_features), oldest first."""
+        """Return the latest codes (count, n_features), oldest first."""
         return self.window.latest(count)
 
     @property
     def peak_activity(self) -> Array:
-        """Return the largest sum () of a code, with outliers clipped (see `robust_peak`). Without codes it is zero."""
+        """Return the largest sum of a code as an array (), with outliers clipped, or zero if there are no codes."""
         return robust_peak(self.window.activities)
 
     @property
@@ -211,7 +212,7 @@ class WindowMoments:
         return covariance
 
     def cancels(self) -> bool:
-        """Return whether codes are so far from zero that V, as a difference of sums, would lose too many digits."""
+        """Return whether V, a difference of sums, would lose too many digits because codes are far from zero."""
         sums = self.window.sums(half_stencils=False)
         xp, n = array_namespace(sums.total), max(sums.n, 2)
         squares = xp.linalg.diagonal(sums.products)
@@ -222,8 +223,8 @@ class WindowMoments:
     def second_differences(self, *, half_stencils: bool = False) -> Array:
         """Return S (n_features, n_features), the second moment of the second differences of the window's codes.
 
-        The paper writes it as ``A D D' A'``. Its D also has a half stencil ``end - beside / 2`` at each end of the
-        window. These two terms are added only with `half_stencils`.
+        S is ``A D D' A'`` in the paper. There D also has a column at each end of the window, which is the last code
+        minus half its neighbour (a half stencil). These two terms are added only with `half_stencils`.
         """
         return second_moment_of_differences(self.window.sums(half_stencils=half_stencils))
 
@@ -232,8 +233,8 @@ class WindowMoments:
     def get_state(self) -> State:
         """Return all codes and sums as NumPy arrays.
 
-        Sums could be computed from the codes, but with other rounding errors. A copy that gets these sums computes
-        exactly what the original computes.
+        The sums are included because sums computed again from the codes would have other rounding errors. With them, a
+        restored window gives exactly the same results.
         """
         window, numpy = self.window, self.engine.numpy
         arrays = {name: numpy(getattr(window, name)) for name in ("codes", *_SUMS)}
@@ -254,7 +255,7 @@ class WindowMoments:
         }
 
     def set_state(self, state: Mapping[str, NDArray[Any]], /) -> Self:
-        """Restore a state that `get_state` returned, with its codes and its sums as they were rounded."""
+        """Restore the codes and sums that `get_state` returned, without rounding."""
         self._begin(self.engine.array(state["codes"]), state["begins"].astype(bool) if "begins" in state else None)
         made = self.get_state()
         for name in ("products", "curvature", "total"):

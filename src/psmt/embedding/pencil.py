@@ -1,8 +1,8 @@
 """The regularised pair (S, V) of a window's matrices, its change by a slide, and Rayleigh-Ritz steps on it.
 
 V is the covariance of the codes, and S the second moment of their second differences. A pair of matrices that defines a
-generalised eigenproblem ``S x = r V x`` is called a pencil. Shapes in this module are fixed and no function reads a
-result on the host, so that an engine can record the functions as CUDA graphs (`Engine.capture`).
+generalised eigenproblem ``S x = r V x`` is called a pencil. Engines record these functions as CUDA graphs
+(`Engine.capture`). Therefore all shapes are fixed, and no function waits for a result from the GPU.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Pencil(Resident):
     """The matrices S and V of a window, regularised as if white noise were added to the codes.
 
     With the noise variance n, V becomes ``V + n I``, and S becomes ``S + curvature n I``. `psmt.numerics.rank` explains
-    why.
+    the regularisation.
     """
 
     sums: Sums
@@ -60,13 +60,13 @@ class Pencil(Resident):
         return noise_curvature(self.sums.n)
 
     def times(self, vectors: Array) -> tuple[Array, Array]:
-        """Return the regularised V and S times the columns of `vectors` (n_features, k)."""
+        """Return the regularised V and S, each times the columns `vectors` (n_features, k)."""
         covariance, rough = self.sums.times(vectors, centred=self.centred)
         covariance = add_multiple(covariance, self.noise, vectors)
         return covariance, add_multiple(rough, self.curvature * self.noise, vectors)
 
     def residuals(self, vectors: Array, scaled: Array) -> Array:
-        """Return ``S x - V y``, regularised, for columns x of `vectors` and y of `scaled`, both (n_features, k)."""
+        """Return ``S x - V y`` (n_features, k), regularised, for the columns x of `vectors` and y of `scaled`."""
         xp, k = array_namespace(vectors), vectors.shape[1]
         covariance, rough = self.sums.times(xp.concat([vectors, scaled], axis=1), centred=self.centred)
         return add_multiple(rough[:, :k] - covariance[:, k:], self.noise, self.curvature * vectors - scaled)
@@ -78,7 +78,7 @@ class Pencil(Resident):
         return cast(Array, rough - shift * add_to_diagonal(covariance, self.noise))
 
     def parts(self) -> tuple[tuple[AnyArray, ...], tuple[AnyArray, ...], tuple[int, bool, float]]:
-        """Return the arrays to copy, the resident arrays (the sums), and the constants; see `Resident.parts`."""
+        """Return what `Engine.capture` must copy, what stays in place (the sums), and the constants."""
         sums = self.sums
         copied = self.constant, self.noise_now, sums.ends
         return copied, (sums.products, sums.curvature, sums.total), (sums.n, self.centred, self.noise)
@@ -93,7 +93,7 @@ class Pencil(Resident):
 
 
 def window_noise(squares: Array, total: Array, *, n: int, centred: bool, rank_tol: float) -> tuple[Mask, Array]:
-    """Return a mask (n_features,) of the constant atoms, and the variance () of the noise, from sums over n codes."""
+    """Return a mask (n_features,) of constant atoms, and the noise variance () of `Pencil`, from sums over n codes."""
     variances = variances_of(squares, total, n, centred=centred)
     return ~moving(variances), noise_variance(variances, rank_tol)
 
@@ -106,10 +106,10 @@ def propose(
     *inverses: InverseOperator,
     shifts: tuple[complex, ...],
 ) -> tuple[Array, Array, Array]:
-    """Return directions (n_features, n) in which eigenvectors may have changed, and V and S times them.
+    """Return directions (n_features, m) in which eigenvectors may have changed, and V and S times them.
 
-    The operators `inverses`, as they were before the change, are applied to the vectors of the change. Parts along the
-    known directions are removed. Then the operators, which are inverses of `Pencil.shifted`, are updated in place.
+    The `inverses` are the operators ``(S - shift V)^-1`` from before the slide. Each is applied to the vectors of the
+    change, and components along the tracked `directions` are removed. Then the operators are updated in place.
     """
     xp, vectors = array_namespace(directions), change.vectors.T
     along, unit = directions.T @ vectors, xp.eye(len(change.vectors), dtype=vectors.dtype, device=vectors.device)
@@ -135,7 +135,7 @@ def _unit(columns: Array) -> Array:
 
 
 class Known(NamedTuple):
-    """Directions X of the last step, which had ``X' V X = I`` and a diagonal ``X' S X``, and changes since then."""
+    """Directions X of the last step, when ``X' V X = I`` and ``X' S X`` was diagonal, and the changes since then."""
 
     directions: Array  # (n_features, n)
     eigenvalues: Array  # (n,): diagonal of X' S X after the last step
@@ -144,13 +144,13 @@ class Known(NamedTuple):
 
 
 def changed(directions: Array, change: LowRankChange) -> tuple[Array, Array]:
-    """Return the change of ``X' V X`` and ``X' S X`` by a slide, each (n, n), for the directions X."""
+    """Return the changes (n, n) of ``X' V X`` and of ``X' S X`` by a slide, where X are the `directions`."""
     along = directions.T @ change.vectors.T
     return (along * change.covariance) @ along.T, (along * change.curvature) @ along.T
 
 
 def products_on(pencil: Pencil, directions: Array, eigenvalues: Array) -> tuple[Array, Array]:
-    """Return ``X' V X - I`` and ``X' S X - diag(eigenvalues)``, each (n, n), for the directions X."""
+    """Return ``X' V X - I`` and ``X' S X - diag(eigenvalues)``, each (n, n), where X are the `directions`."""
     images, rough = pencil.times(directions)
     covariance, curvature = add_to_diagonal(directions.T @ images, -1.0), directions.T @ rough
     return covariance, add_to_diagonal(curvature, -eigenvalues)
@@ -159,14 +159,14 @@ def products_on(pencil: Pencil, directions: Array, eigenvalues: Array) -> tuple[
 def reduce(
     pencil: Pencil, known: Known, *proposals: Array, dependent: bool = False
 ) -> tuple[Array, Array, Array, Array]:
-    """Reduce the pencil on the known and proposed directions to a symmetric eigenproblem.
+    """Project the pencil onto n known and m proposed directions. Return a symmetric eigenproblem and how it was made.
 
-    `proposals` are three matrices (n_features, m): the proposed directions D, ``V D`` and ``S D``. Return the matrix of
-    the eigenproblem, the whitening matrix, the known directions, and the proposed directions. The first matrix is NaN
-    if V is not positive definite, if D has a NaN, or if the variance of the noise has changed. The size of the problem
-    is fixed: a direction in D that depends on the others gets a larger eigenvalue than all other directions. With
-    `dependent`, a mixture of known and proposed directions that has no variance gets such an eigenvalue, too. This
-    takes longer, and an engine cannot capture it.
+    `proposals` are three matrices (n_features, m): the proposed directions D, ``V D`` and ``S D``. Returned are the
+    matrix (n + m, n + m) of the eigenproblem, the whitening matrix (n + m, n + m), the known directions and the
+    proposed ones. The first matrix is NaN if V is not positive definite, if D has a NaN, or if the variance of the
+    noise has changed. The size of the problem is fixed: a direction in D that depends on the others gets a larger
+    eigenvalue than all others, and is so never chosen. With `dependent`, a combination of known and proposed directions
+    without variance gets such an eigenvalue too. This takes longer, and cannot be part of a CUDA graph.
     """
     directions, eigenvalues, covariance, curvature = known
     xp, n = array_namespace(directions), directions.shape[1]
@@ -215,11 +215,11 @@ def reduce(
 def turn(
     values: Array, vectors: Array, white: Array, directions: Array, proposed: Array, *, wanted: int, block: int
 ) -> tuple[Array, Array, Array, Array]:
-    """Return the eigenvalues, the directions (n_features, n), the embedding matrix (wanted, n_features), and an error.
+    """Return eigenvalues (n,), directions (n_features, n), embedding matrix (wanted, n_features), and an error ().
 
     `values` and `vectors` are the eigenpairs of the matrix that `reduce` returned with the other arrays. Each operator
-    proposed `block` directions. The error () extrapolates from the contributions of the last two operators how much one
-    more operator would change the wanted directions. It is the sine of an angle, or infinite if digits were lost.
+    proposed `block` directions. The error estimates how much one more operator would change the wanted directions,
+    extrapolated from the contributions of the last two. It is the sine of an angle, or infinite if digits were lost.
     """
     xp, n = array_namespace(values), directions.shape[1]
     part = vectors[:, :wanted] ** 2
@@ -234,9 +234,9 @@ def turn(
 def aligned(pencil: Pencil, matrix: Array, probe: Array) -> tuple[Array]:
     """Return the embedding matrix (f, n_features) with exactly parallel columns for atoms of proportional activity.
 
-    Such columns are parallel in the closed form, and step 7 recovers these atoms together. Tracking leaves differences
-    between them, because the window has no variance there, and step 7 would choose one atom by these differences. Atoms
-    are proportional if V maps random vectors `probe` (n_features, k) to proportional values.
+    In closed form these columns are parallel, and step 7 recovers such atoms together. But tracking leaves small
+    differences between them, because the window has no variance there, and step 7 would choose one atom by these. Atoms
+    count as proportional if V maps random vectors `probe` (n_features, k) to proportional values.
     """
     xp, sums = array_namespace(matrix), pencil.sums
     squares = xp.linalg.diagonal(sums.products)
@@ -256,10 +256,10 @@ def aligned(pencil: Pencil, matrix: Array, probe: Array) -> tuple[Array]:
 def mixed_errors(
     pencil: Pencil, directions: Array, eigenvalues: Array, mixing: Array, inverse: InverseOperator
 ) -> tuple[Array]:
-    """Return estimated errors (n_features, k) of mixtures of the wanted directions, with weights `mixing` (wanted, k).
+    """Return estimated errors (n_features, k) of k linear combinations of the wanted directions.
 
-    They are the residuals of the mixtures times the operator `inverse`, because an error e leaves a residual near
-    ``(S - shift V) e``.
+    `mixing` (wanted, k) has the coefficients. The errors are the residuals of the combinations times the operator
+    `inverse`, because an error e leaves a residual of about ``(S - shift V) e``.
     """
     wanted = directions[:, : len(mixing)]
     residuals = pencil.residuals(wanted @ mixing, wanted @ (eigenvalues[: len(mixing), None] * mixing))
@@ -271,8 +271,9 @@ def estimate_error(
 ) -> tuple[Array]:
     """Return the estimated sine () of the largest angle between the wanted directions and the exact subspace.
 
-    The errors of mixtures with random weights `mixing` (wanted, k) measure the sum of the errors of all directions,
-    which bounds the largest angle. The shift of the operator `inverse` is close to the largest wanted eigenvalue.
+    The errors of random combinations, with coefficients `mixing` (wanted, k), estimate the sum of the errors of all
+    directions, which bounds the largest angle. The shift of the operator `inverse` is close to the largest wanted
+    eigenvalue.
     """
     xp, wanted = array_namespace(directions), len(mixing)
     (errors,) = mixed_errors(pencil, directions, eigenvalues, mixing, inverse)

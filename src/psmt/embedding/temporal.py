@@ -34,11 +34,11 @@ class TemporalEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
     n_components : int or None, default None
         The number of directions, f in the paper. It is at most the rank of V. None keeps all directions.
     centred : bool, default True
-        If True, V is the covariance, as in the paper. If False, V is the second moment of the original sparse manifold
-        transform, which is far less stable when the scene does not move.
+        If True, V is the covariance, as in the paper. If False, V is the second moment of the codes about zero, as in
+        the original sparse manifold transform. It is far less stable when the scene does not move.
     half_stencils : bool, default False
-        If True, D has a half stencil ``end - beside / 2`` at each end of the window, as in the paper. If False, D has
-        only the second differences between three codes.
+        If True, D also has the first code minus half the second, and the last minus half the one before it, as in the
+        paper. If False, D has only the second differences between three codes.
     lam : float, default 0.0
         Sparsity (L1) penalty of the codes in `inverse_transform`.
     rank_tol : float, default 5e-9

@@ -78,7 +78,7 @@ def teacher_forced(
         The frames that follow those that the method was fitted to.
     estimates : (n_steps + 1, n_features) array
         Reconstructions of the frames `delayed` by layer 1: the codes times the dictionary.
-    received : (n_steps + 1, ..) array, optional
+    received : (n_steps + 1, ...) array, optional
         What the method receives instead of the frames `delayed`, such as larger pictures around them.
     """
     given = (delayed if received is None else received)[: _n_steps(delayed)]

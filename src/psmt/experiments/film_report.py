@@ -141,7 +141,7 @@ def _common_page(done: FilmResults, files: Mapping[str, Any]) -> Page:
     for name, result in done.results.items():
         make = experiment_of(name).facts
         facts += [Fact(_short(name).capitalize(), done.used[name].text())] if make is None else make(result)  # type: ignore[union-attr]
-    departures = {own.departures.told() for own in done.asked.values() if hasattr(own, "departures")}
+    departures = {own.departures.describe() for own in done.asked.values() if hasattr(own, "departures")}
     facts += [Fact("Departures from the paper", listed(sorted(departures)))] if departures else []
     sections = [part for name, one in done.results.items() for part in experiment_of(name).sections(one, files)]
     missing = [f"The {name}: {done.notes[name]}." for name in done.used if name not in done.results]

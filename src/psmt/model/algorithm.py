@@ -31,56 +31,59 @@ from psmt.utils.validation import as_array, check_frame, check_series, check_siz
 class PSMT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learning):
     """Predict the next frames of a film or series by the Predictive Sparse Manifold Transform.
 
-    `fit` learns the dictionary from the past and codes its latest `window` frames. Then, frame by frame, `update`
-    receives a frame (steps 1 to 4 of Algorithm 1) and `predict` returns the next one (steps 5 to 8). The defaults
-    depart from the paper where its method is unstable or undefined. Each departure is a parameter, and `PSMT.literal`
-    has none of them.
+    A frame is one row of X. `fit` learns a dictionary from the past frames and turns the latest `window` frames into
+    sparse codes. Then, frame by frame, `update` receives a frame (steps 1 to 4 of Algorithm 1) and `predict` returns
+    the next one (steps 5 to 8). Where the paper's method is unstable or undefined, the defaults depart from it. Each
+    departure is a parameter, and `PSMT.literal` has none of them.
 
     Parameters
     ----------
     n_atoms : int or 'auto', default 512
         Size of the dictionary, M in the paper. 'auto' takes one atom for every 7 codes of the window, from 16 to 512.
     window : int or 'auto', default 1536
-        Number H of latest codes from which the embedding is computed. The paper needs more codes than atoms, H > M. If
-        H <= M, which is allowed, the covariance V of the codes has a rank below H, and the embedding is restricted to
-        the directions that occur in the window. A sequence of few codes is straight in some directions by chance, so
-        the leading directions then say little about the scene. Atoms that the window does not use are predicted to
+        Number H of latest codes from which the embedding is computed. The paper requires more codes than atoms, H > M.
+        H <= M is allowed: the covariance V of the codes is then singular, and the embedding is restricted to the
+        directions that occur in the window. But a short sequence is straight in some directions by chance, so the
+        leading directions then say little about the scene. Atoms that are inactive in the whole window are predicted to
         stay inactive. 'auto' takes all frames of `fit`, at most 4096.
     n_components : int, None or 'auto', default 'auto'
-        Dimension of the embedding, f in the paper, at most the rank of V. None takes all directions. 'auto' chooses the
-        value with the smallest walk-forward error inside the past window, with a dictionary that was not learned from
-        the scored frames. Afterwards the dictionary learns from these frames too. With 'auto', `fit` takes about 1.5
-        times as long if the past is several windows long, and longer if it is hardly more than one window.
+        Dimension of the embedding, f in the paper, at most the rank of V. None takes all directions. 'auto' takes the
+        value with the smallest walk-forward error on validation frames at the end of the past. The dictionary learns
+        from these frames only after the choice. With 'auto', `fit` takes about 1.5 times as long if the past is several
+        windows long, and longer if it is hardly more than one window.
     alpha : float or 'auto', default 1.0
-        Sparsity (L1) penalty of layer 1, > 0. 'auto' is chosen as in `SparseCoder`, independent of units.
+        Sparsity (L1) penalty of layer 1, > 0. 'auto' adapts to the units of X, as in `SparseCoder`.
     lam : float or 'auto', default 'auto'
-        Sparsity (L1) penalty of step 7, >= 0. 'auto' is chosen together with `n_components`.
+        Sparsity (L1) penalty of step 7, which recovers a code from a point of the embedding, >= 0. 'auto' is chosen
+        together with `n_components`.
     extrapolation : {'linear', 'hold', 'gain', 'phase', 'dynamics'}, default 'linear'
-        Rule of step 6. 'linear' is the paper's. 'dynamics' predicts frames and points together by a matrix that is
-        learned from the window; see `psmt.extrapolation.Dynamics` and docs/explanation/dynamics.md.
+        Rule of step 6, which predicts the next point of the embedding. 'linear' is the paper's. 'dynamics' predicts
+        frames and points together, by a matrix that is learned from the window; see `psmt.extrapolation.Dynamics` and
+        docs/explanation/dynamics.md.
     standardise : bool, default False
         If True, each feature is standardised by its mean and standard deviation in the past given to `fit`, and
         predictions are converted back. Use it for features of different units or far from zero. Film patches are
         already standardised.
     on_cut : {'hold', 'ignore'}, default 'hold'
-        What happens after a cut, which is a frame that began a new scene (`cut_`). With 'hold', the prediction repeats
-        the last code for 25 frames, or until the window has lost the old scene. The reason is that the straight line
-        through the last two codes would cross the cut, and that the embedding does not know the new scene yet.
-        Extrapolations that learn skip the steps across a cut. With 'ignore', as in the paper, cuts have no effect.
+        What to predict after a cut, that is, after a frame that began a new scene (`cut_`). With 'hold', the prediction
+        repeats the last code for 25 frames, or until no code of the old scene is left in the window. The reason is that
+        the straight line through the last two codes would cross the cut, and that the embedding does not know the new
+        scene yet. Extrapolations that learn skip the steps across a cut. With 'ignore', as in the paper, cuts have no
+        effect.
     centred, half_stencils, rank_tol :
         As in `TemporalEmbedding`.
     embedding_tol : float, default 3e-7
-        Largest error of the embedding while it is tracked from frame to frame: the sine of the angle between its
-        subspace and that of the closed form. `followed_.error_` reports the error. With the default, predictions differ
-        from those of the closed form by at most 1e-5 of the patch's contrast. With 0, the closed form is solved for
-        every frame. It is also solved for every frame if there are at most 512 atoms and fewer than two codes per atom,
-        or fewer codes than atoms.
+        Tolerance of the embedding, which is updated from frame to frame: the largest sine of the angle between its
+        subspace and the exact one. `followed_.error_` is the present value. With the default, predictions differ from
+        exact ones by at most 1e-5 of the patch's contrast. With 0, the exact embedding (the paper's closed form) is
+        computed for every frame. This is also done if there are fewer codes than atoms, or at most 512 atoms and fewer
+        than two codes per atom.
     activity_bound : float or None, default 2.0
         Bound on predictions, > 0. The sum of a predicted code is at most this multiple of the largest sum of a code in
         the window. The norm of the difference between the predicted and the last frame is at most this multiple of the
         largest norm of a frame in the window. Outliers do not count in either maximum. None sets no bounds.
     merge_parallel : bool, default True
-        If True, atoms with parallel columns in P are recovered together; see `psmt.recovery`.
+        If True, atoms whose columns in the embedding matrix P are parallel are recovered together; see `psmt.recovery`.
     dictionary_from : {'past', 'window'}, default 'past'
         Frames from which `fit` learns the dictionary: all of them, or the last `window`.
     coder : SparseCoder or None
@@ -103,7 +106,7 @@ class PSMT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learning):
     n_components_, lam_, window_ : int or None, float, int
         The given or chosen values.
     followed_ : FollowedEmbedding
-        Updates the embedding; its `error_` is the remaining error.
+        Object that updates the embedding. Its `error_` is the present error of the embedding.
     choice_ : Choice
         Walk-forward errors of the candidates for 'auto'; empty if nothing was chosen.
     n_features_in_, feature_names_in_ : int, array of str
@@ -144,7 +147,7 @@ class PSMT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learning):
 
     @as_small_work
     def update(self, x: ArrayLike) -> Self:
-        """Receive the next frame (n_features,), and return the model.
+        """Add the next frame (n_features,) and its code to the window, and return the model.
 
         ValueError is raised if the features differ from those given to `fit`, or if a value is not finite.
         """
@@ -159,7 +162,7 @@ class PSMT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learning):
         return self
 
     def _receive(self, given: Array, frame: Array, code: Array) -> None:
-        """Receive a frame (n_features,) with its code (n_atoms,). `given` is the same frame as a NumPy array."""
+        """Update the state with a frame and its code. `given` and `frame` are the frame in NumPy and on the device."""
         if self._intervals.n_ahead:
             self._intervals.observe(self._ahead(self._intervals.n_ahead), given)
         if self._table is not None:
@@ -191,21 +194,22 @@ class PSMT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learning):
     # Steps 6 to 8: predict
 
     def predict(self, horizon: int | ArrayLike | None = None, *, interval: float | None = None) -> Any:
-        """Return the next frame, the next `horizon` frames, or the frames that follow each of the given rows.
+        """Return the next frame, the next `horizon` frames, or the frame that follows each of the given rows.
 
         Parameters
         ----------
         horizon : int, (time, n_features) array or table, optional
             None predicts the next frame (n_features,). A number predicts that many frames (horizon, n_features), each
-            from the predictions before it. An array of rows, which scikit-learn passes to `predict`, gives a
-            prediction (time, n_features) after each row: a copy of the model receives the rows one by one. Prediction
-            i belongs to row i + 1.
+            from the predictions before it. An array of rows, as scikit-learn passes to `predict`, returns predictions
+            (time, n_features): a copy of the model receives the rows one by one, and its prediction after row i is an
+            estimate of row i + 1.
         interval : float, optional
             Coverage of prediction intervals, such as 0.9. The result is then an `Interval` with the fields
             ``predicted``, ``lower`` and ``upper``. The coverage holds for each feature and each step separately. Bounds
-            are quantiles of walk-forward errors. Their levels adapt to each new frame, so that the coverage is kept
-            while the series changes; see `psmt.model.intervals`. The first call predicts up to 100 frames at the end of
-            the past to measure errors, which takes as long as 100 updates. Each later `update` adds one error.
+            are the prediction plus quantiles of past prediction errors. The quantile levels adapt to each new frame,
+            which keeps the coverage while the series changes; see `psmt.model.intervals`. The first call measures these
+            errors on up to 100 frames at the end of the past, which takes as long as 100 updates. Each later `update`
+            adds one error.
 
         Returns
         -------
@@ -225,8 +229,8 @@ class PSMT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learning):
     ) -> dict[float, Any]:
         """Return a mapping from each of `quantiles` (between 0 and 1) to that quantile of the next frames.
 
-        A quantile is the prediction plus a quantile of walk-forward errors. It has the shape that `predict` returns for
-        this `horizon`.
+        Each value is the prediction plus a quantile of past prediction errors. It has the shape that `predict` returns
+        for this `horizon`.
         """
         each(_fraction)("quantiles", quantiles)
         ordered = sorted(set(map(float, quantiles)))
@@ -235,7 +239,7 @@ class PSMT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learning):
 
     @as_small_work
     def _predicted(self, horizon: int | ArrayLike | None, quantiles: Sequence[float]) -> list[Any]:
-        """Return a list of the prediction and its quantiles, each as the array or table that `predict` returns."""
+        """Return the prediction and then its quantiles, each as the array or table that `predict` returns."""
         check_is_fitted(self, "moments_")
         form = self._table
         if horizon is not None and (horizon if hasattr(horizon, "ndim") else as_array(horizon, name="horizon")).ndim:
@@ -257,7 +261,7 @@ class PSMT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learning):
         return [as_table(one, names, library, index, single=single) for one in found]
 
     def _with_quantiles(self, steps: int, quantiles: Sequence[float]) -> Array:
-        """Return an array (1 + n_quantiles, steps, n_features): the next frames, then their quantiles."""
+        """Return an array (1 + n_quantiles, steps, n_features): first the predicted frames, then their quantiles."""
         if quantiles and self._intervals.n_ahead < steps:
             self._intervals = self._calibrate(steps)
         predicted = self._ahead(steps)
@@ -265,7 +269,7 @@ class PSMT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learning):
         return self._scaling.restore(np.concatenate([predicted[None], predicted + bounds]))
 
     def _calibrate(self, n_ahead: int) -> ForecastErrors:
-        """Return the errors of predicting the latest frames, by a copy of the model that has forgotten these frames."""
+        """Return prediction errors for the latest frames, measured on a copy of the model without these frames."""
         n_known, window = len(self._watch.frames), len(self.moments_)
         n = min(CALIBRATED + n_ahead - 1, n_known - 3, window // 2)
         if n - n_ahead + 1 < FEWEST:
@@ -277,7 +281,7 @@ class PSMT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learning):
         return PSMT._receive_again(copy(self), n, n_ahead)
 
     def _receive_again(self, n: int, n_ahead: int) -> ForecastErrors:
-        """Forget the last `n` frames, receive them again one by one, and return the errors of predicting them."""
+        """Remove the last `n` frames, receive them again one by one, and return the errors of predicting them."""
         frames, codes, begins = self._watch.frames, self.codes_, self.moments_.begins
         self.moments_ = WindowMoments.of(self._engine.array(codes[:-n]), self._engine, begins=begins[:-n])
         self.followed_, self._embedding, self._forecast = self._start_following(), None, None
@@ -292,7 +296,7 @@ class PSMT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learning):
         return self._intervals
 
     def _ahead(self, steps: int) -> Array:
-        """Return the next frames (steps, n_features) in standardised units."""
+        """Return the predicted next frames (steps, n_features) in standardised units."""
         if self._forecast is not None and len(self._forecast) >= steps:
             return self._forecast[:steps]
         predicted = None if self._holds else self._extrapolation.predict_frames(steps)
@@ -308,7 +312,7 @@ class PSMT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learning):
 
     @as_small_work
     def predict_codes(self, horizon: int) -> Array:
-        """Return the next codes (horizon, n_atoms), by steps 6 and 7 of the paper, as an engine array."""
+        """Return the next codes (horizon, n_atoms), by steps 6 and 7 of the paper, as an array on the device."""
         return self.moments_.latest(1)[[0] * horizon] if self._holds else self._own_codes(horizon)
 
     @property
@@ -317,7 +321,7 @@ class PSMT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learning):
         return self.on_cut == "hold" and self._watch.is_new and self.extrapolates
 
     def _own_codes(self, horizon: int) -> Array:
-        """Return the next codes (horizon, n_atoms) by Algorithm 1, whether or not a new scene began (see `_holds`)."""
+        """Return the next codes (horizon, n_atoms) by Algorithm 1, even if a new scene has just begun."""
         previous, latest = self.moments_.latest(2)
         follow, reach = self._rule(horizon), activity_limit(self.activity_bound, self._watch.peak_norm)
         current, codes = latest, []
@@ -333,7 +337,7 @@ class PSMT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learning):
         return array_namespace(current).stack(codes)
 
     def _rule(self, horizon: int) -> Callable[[int, Array, Array], Array]:
-        """Return a function (step, previous code, last code) that predicts the code (n_atoms,). Steps count from 0."""
+        """Return a function of (step, previous code, last code) that predicts the next code. Steps count from 0."""
         recover, points = self._recovery(), self._extrapolation.predict_points(horizon)
         if points is None:
             return lambda _, *last: recover_next(recover, self._extrapolation, *last)
@@ -375,7 +379,7 @@ class PSMT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learning):
         return len(self.embedding_)
 
     def _frame(self, x: ArrayLike) -> Array:
-        """Return a checked frame (n_features,). If it is a row of a table, its names must be those given to `fit`."""
+        """Validate a frame and return it (n_features,). The names in a pandas Series must be those given to `fit`."""
         if hasattr(self, "feature_names_in_") and hasattr(x, "index") and hasattr(x, "to_frame"):
             validate_data(self, x.to_frame().T, skip_check_array=True, reset=False)
         return check_frame(x, self.n_features_in_, largest=self._largest)

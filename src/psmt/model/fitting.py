@@ -40,9 +40,9 @@ class Learning(FittedState):
     ) -> Self:
         """Learn the dictionary, the window of codes and the 'auto' parameters from the past frames (time, n_features).
 
-        X may consist of several series (subjects, sessions), stacked in time; `lengths` are their numbers of frames, as
-        in hmmlearn and as `psmt.series.join_series` returns them. Nothing is learned from the step between two series.
-        With `standardise`, each series is standardised separately. `update` continues the last series.
+        X may hold several series (subjects, sessions), one after the other. `lengths` then gives the number of frames
+        of each, as in hmmlearn; `psmt.series.join_series` returns both. Nothing is learned from the step between two
+        series. With `standardise`, each series is standardised separately. `update` continues the last series.
 
         Parameters
         ----------
@@ -55,7 +55,8 @@ class Learning(FittedState):
             Number of frames of each series in X; by default X is one series.
         progress : callable, optional
             Called with the name of a stage ('dictionary', 'choice', 'window'), the amount of work done, and the total
-            amount. The stage 'dictionary' may occur twice, because the dictionary may learn further after the choice.
+            amount. The stage 'dictionary' may occur twice: the dictionary may learn further after 'auto' parameters are
+            chosen.
         """
         self._check_parameters()
         given = self.check_next(X, reset=True)
@@ -77,7 +78,7 @@ class Learning(FittedState):
         self._scaling, past = self._standardised(given, parts)
         begins = first_frames(parts) if len(parts) > 1 else np.zeros(len(past), dtype=bool)
         self._extrapolation = make_extrapolation(self.extrapolation)
-        self.choice_, learned = self._look_back(past, begins, progress)
+        self.choice_, learned = self._choose_parameters(past, begins, progress)
         self.coder_ = self.fit_coder(past, learned, progress=progress)
         progress("window", 0, 1)
         codes = self._codes_by(self.coder_, past[-self.window_ :])
@@ -106,8 +107,8 @@ class Learning(FittedState):
     def begin(self, X: ArrayLike) -> Self:
         """Continue with another series, given its first frames (time, n_features), at least three. Return the model.
 
-        All learned values stay. The codes of the new series enter the window, and the step from the old series to the
-        new one is not used. With `standardise`, the new series is standardised separately.
+        Everything learned so far is kept. The codes of the new series enter the window. The step from the old series to
+        the new one is not used. With `standardise`, the new series is standardised separately.
         """
         check_is_fitted(self, "moments_")
         given = self.check_next(X, minimum=3)
@@ -131,7 +132,7 @@ class Learning(FittedState):
         return self
 
     def _standardised(self, given: Array, parts: Sequence[int]) -> tuple[Scaling, Array]:
-        """Return the scaling of the last series, and all frames, standardised by series. `parts` are series lengths."""
+        """Standardise each series. Return the scaling of the last one, and all frames. `parts` are the lengths."""
         if not self.standardise:
             return Scaling.none(given.shape[1]), given
         series = np.split(given, np.cumsum(parts)[:-1])
@@ -149,12 +150,12 @@ class Learning(FittedState):
                 f"largest norm is {largest:.3g}; use alpha='auto', standardise=True, or alpha < {largest:.3g}"
             )
 
-    def _look_back(self, past: Array, begins: Mask, progress: Progress) -> tuple[Choice, SparseCoder | None]:
-        """Return n_components and lam, and a coder that has learned from all frames except the held-out ones, or None.
+    def _choose_parameters(self, past: Array, begins: Mask, progress: Progress) -> tuple[Choice, SparseCoder | None]:
+        """Return the chosen n_components and lam, and a coder that has not learned from the held-out frames, or None.
 
-        Values that are 'auto' are chosen by walk-forward errors in the held-out frames. An extrapolation with
-        ``n_folds > 0`` also chooses parameters of its own. The returned coder can go on to learn from the held-out
-        frames. None means that the dictionary must be learned afresh.
+        Values that are 'auto' are chosen by walk-forward errors on the held-out frames. An extrapolation with ``n_folds
+        > 0`` also chooses its own parameters. The returned coder can learn further from the held-out frames. If None is
+        returned, the dictionary must be learned from scratch.
         """
         names = ("n_components", "lam", "centred", "rank_tol", "activity_bound", "merge_parallel", "half_stencils")
         how: dict[str, Any] = {name: getattr(self, name) for name in names} | {
@@ -180,9 +181,9 @@ class Learning(FittedState):
         """Return the parameter `coder` if it is fitted, or else a coder fitted to the samples (n, n_features).
 
         `learned` is a coder that was fitted to all samples except the held-out ones. With `dictionary_from='past'`, a
-        copy of it learns from the held-out samples too, so that nothing is learned twice. With 'window', a new coder is
-        fitted to the last `window` samples. A subclass may return another coder, such as that of a model which has
-        learned from the same samples.
+        copy of it learns further from the held-out samples, which is faster than a new fit. With 'window', a new coder
+        is fitted to the last `window` samples. A subclass may return a coder that another model has fitted to the same
+        samples.
         """
         place: dict[str, Any] = {"device": self.device, "dtype": self.dtype}
         if self.coder is None:
@@ -200,22 +201,22 @@ class Learning(FittedState):
 
     @staticmethod
     def _codes_by(coder: SparseCoder, frames: Array) -> Array:
-        """Return codes (time, n_atoms) of the frames as an array, even if scikit-learn is set to return tables."""
+        """Return the codes (time, n_atoms) of frames as an array, even if scikit-learn is set to return tables."""
         return np.asarray(coder.transform(frames))
 
     def check_next(self, X: ArrayLike, *, reset: bool = False, minimum: int = 1) -> Array:
-        """Return checked frames (time, n_features). Unless `reset`, a table must have the columns given to `fit`."""
+        """Validate frames and return them (time, n_features). Unless `reset`, names must be those given to `fit`."""
         frames = check_series(X, minimum=minimum, largest=self._largest)
         validate_data(self, X, skip_check_array=True, reset=reset)
         return frames
 
     @property
     def _largest(self) -> float:
-        """Return the largest number that a frame may contain."""
+        """Return the largest absolute value that a frame may contain."""
         return LARGEST_UNIT if self.standardise else LARGEST
 
     def _keep_residual(self, frame: Array) -> None:
-        """Store the part of the frame that its code does not explain, if the extrapolation uses it."""
+        """Store the frame minus its decoded code if the extrapolation uses this residual, and zero otherwise."""
         self._residual = 0.0 * frame
         if self._extrapolation.keeps_residual:
             self._residual = frame - self.coder_.decode(self.moments_.latest(1))[0]

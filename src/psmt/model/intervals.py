@@ -1,9 +1,9 @@
-"""Prediction intervals from walk-forward errors, by adaptive conformal inference.
+"""Prediction intervals from past prediction errors, by adaptive conformal inference.
 
 A quantile of the next frame is the prediction plus a quantile of the latest errors, for each feature and each step
-ahead. The level of the latter is adapted with each frame that arrives (Gibbs and Candès, 2021): it rises if the frame
-lies above the predicted quantile, and falls if it lies below. So intervals keep their coverage while the series
-changes, whatever its distribution is.
+ahead. The level of the error quantile adapts to each new frame (Gibbs and Candès, 2021): it rises if the frame lies
+above the predicted quantile, and falls if it lies below. So intervals keep their coverage while the series changes,
+whatever its distribution is.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ class Interval(NamedTuple, Generic[T]):
 
 
 class ForecastErrors(AttributeState):
-    """The latest walk-forward errors of a model for 1 to `n_ahead` steps, and adapted levels of their quantiles.
+    """The latest prediction errors of a model, up to `n_ahead` steps ahead, and the adapted levels of their quantiles.
 
-    Errors have the shape (n, n_ahead, n_features) and the units of standardised frames. Predictions of frames that have
-    not arrived yet are part of the state. Arrays are replaced, never changed in place.
+    Errors have the shape (n, n_ahead, n_features) and the units of standardised frames. The state also holds the
+    predictions of frames that have not arrived yet. Arrays are replaced, never changed in place.
     """
 
     state_arrays = ("_errors", "_forecasts", "_quantiles", "_levels")
@@ -67,11 +67,11 @@ class ForecastErrors(AttributeState):
         return int(self._errors.shape[1])
 
     def begin(self) -> None:
-        """Continue with another series. Predictions of frames that have not arrived are dropped."""
+        """Start another series: drop the predictions of frames that have not arrived."""
         self._forecasts = self._forecasts[:0]
 
     def observe(self, forecast: Array, frame: Array) -> None:
-        """Receive the last prediction (n_ahead, n_features) and the frame (n_features,) that came after it."""
+        """Record the errors of predicting `frame` (n_features,). `forecast` (n_ahead, ...) was made just before."""
         n_ahead = self.n_ahead
         self._forecasts = np.concatenate([self._forecasts, forecast[None]])[-n_ahead:]
         if len(self._forecasts) < n_ahead:
@@ -83,9 +83,9 @@ class ForecastErrors(AttributeState):
         self._errors = np.concatenate([self._errors, error[None]])[-KEPT:]
 
     def bounds(self, quantiles: Iterable[float], n_ahead: int) -> Array:
-        """Return quantiles (n_quantiles, n_ahead, n_features) of the error, from lowest to highest.
+        """Return quantiles of the errors as an array (n_quantiles, n_ahead, n_features), from lowest to highest.
 
-        The level of a quantile that is requested for the first time is first adapted to the known errors.
+        When a quantile is requested for the first time, its level is adapted by a replay of the known errors.
         """
         wanted = sorted(quantiles)
         if new := [one for one in wanted if one not in self._quantiles]:
@@ -126,10 +126,10 @@ class ForecastErrors(AttributeState):
 
 
 def _quantile(ordered: Array, level: Array) -> Array:
-    """Return the quantiles of sorted errors (n, ..) at levels (..).
+    """Return the quantiles (...) of sorted errors (n, ...) along the first axis, at levels (...).
 
-    A level may lie beyond those of the smallest and the largest error, even below 0 or above 1. The quantile is then
-    extrapolated beyond the smallest or the largest error, away from the median.
+    Beyond the smallest and the largest error, quantiles are extrapolated linearly. So a level may be below 0 or above
+    1.
 
     >>> _quantile(np.arange(99.0)[:, None], np.array([0.5])).tolist()
     [49.0]

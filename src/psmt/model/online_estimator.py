@@ -1,4 +1,4 @@
-"""Base class of all models that predict frames, with online learning and walk-forward scoring."""
+"""Base class of all models that predict frames, with `partial_fit` and walk-forward scoring."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _USER = "_used_by"  # name of the attribute that marks a model while a thread is
 
 
 def by_one_thread(method: Method) -> Method:
-    """Make a method raise `SharedModelError` while another thread is inside a decorated method of the same model."""
+    """Decorator: raise `SharedModelError` while another thread is inside a decorated method of the same model."""
 
     @wraps(method)
     def guarded(model: Forecaster, /, *args: Any, **kwargs: Any) -> Any:
@@ -56,7 +56,7 @@ def by_one_thread(method: Method) -> Method:
 
 
 def as_small_work(method: Method) -> Method:
-    """Limit the BLAS threads of a method, and raise `SharedModelError` if two threads call it at once."""
+    """Decorator: limit the BLAS threads of a method, and raise `SharedModelError` if two threads call it at once."""
 
     @by_one_thread
     @wraps(method)
@@ -87,18 +87,18 @@ class Forecaster(SavedModel, BaseEstimator):
         return state
 
     def _roll_back(self) -> None:
-        """Undo a change that was interrupted."""
+        """Restore the state before the last method call if that call was interrupted."""
         if self._undo is not None:
             self._undo()
             self._undo = None
 
     @abstractmethod
     def fit(self, X: ArrayLike, /) -> Self:
-        """Learn from the past frames (time, ..)."""
+        """Learn from the past frames (time, ...)."""
 
     @abstractmethod
     def update(self, x: ArrayLike, /) -> Self:
-        """Receive the next frame."""
+        """Receive the next frame, and return the model."""
 
     @abstractmethod
     def predict(self) -> NDArray[Any]:
@@ -106,16 +106,16 @@ class Forecaster(SavedModel, BaseEstimator):
 
     @abstractmethod
     def check_next(self, X: ArrayLike) -> NDArray[Any]:
-        """Return the next frames (time, ..), checked and converted to numbers."""
+        """Validate the next frames and return them (time, ...) as numbers."""
 
     @abstractmethod
     def __sklearn_is_fitted__(self) -> bool: ...
 
     @by_one_thread
     def partial_fit(self, X: ArrayLike, y: object = None) -> Self:
-        """Receive the next frames (time, ..) one by one, as by `update`. A model that is not fitted is fitted to them.
+        """Receive the next frames (time, ...) one by one, as `update` does. If the model is not fitted, fit it to them.
 
-        If one of the frames is invalid, or the call is interrupted, no frame is received.
+        If a frame is invalid or the call is interrupted, the model does not change.
         """
         if not self.__sklearn_is_fitted__():
             return self.fit(X)
@@ -130,7 +130,7 @@ class Forecaster(SavedModel, BaseEstimator):
         return self
 
     def score(self, X: ArrayLike, y: object = None) -> float:
-        """Return minus the squared error of predicting the frames of X (time, ..), divided by that of copying.
+        """Return -(squared error of predictions) / (squared error of copying the last frame), on frames X (time, ...).
 
         Copying scores -1, and perfect predictions score 0. The score is measured walk-forward on a copy of the model,
         which receives the first frame, predicts the second, receives the second, and so on. X need not follow the

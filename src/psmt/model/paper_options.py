@@ -1,4 +1,4 @@
-"""Departures from the paper, in one list that models, settings and reports share.
+"""The list of departures from the paper, which models, settings and reports share.
 
 docs/explanation/departures.md says for each departure why it is made, how often it is active, and how it changes the
 error.
@@ -23,15 +23,15 @@ CONSTRAINTS: dict[str, Constraint] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Departures:
-    """Parameters of `PSMT` in which the package can differ from the paper. The default values are the package's.
+    """Parameters of `PSMT` that can depart from the paper. Their defaults are those of the package, not of the paper.
 
     Examples
     --------
     >>> from dataclasses import replace
-    >>> Departures.literal().told()
+    >>> Departures.literal().describe()
     'none: the paper to the letter'
-    >>> replace(Departures.literal(), activity_bound=2.0).told()
-    "activity of a predicted code, and its move, up to 2 times the window's"
+    >>> replace(Departures.literal(), activity_bound=2.0).describe()
+    'predicted codes limited to 2 times the activity of the window'
     """
 
     half_stencils: bool = False
@@ -47,7 +47,7 @@ class Departures:
 
     @classmethod
     def literal(cls) -> Self:
-        """Return the values of the paper. V is centred, because the paper calls it "the covariance matrix of A*"."""
+        """Return the values of the paper. `centred` is True because the paper calls V "the covariance matrix of A*"."""
         return cls(
             half_stencils=True,
             centred=True,
@@ -60,20 +60,20 @@ class Departures:
 
     @property
     def embedding(self) -> dict[str, Any]:
-        """Return the parameters of step 5, as `embed_window` takes them."""
+        """Return the parameters of step 5 as keyword arguments of `embed_window`."""
         return {"centred": self.centred, "half_stencils": self.half_stencils, "rank_tol": self.rank_tol}
 
     @property
     def recovery(self) -> dict[str, Any]:
-        """Return the parameters of step 7, the recovery of a code from a point of the embedding."""
+        """Return the parameters of step 7, which recovers a code from a point of the embedding."""
         return {"activity_bound": self.activity_bound, "merge_parallel": self.merge_parallel}
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """Return all parameters, as `PSMT` takes them."""
+        """Return all parameters as keyword arguments of `PSMT`."""
         return asdict(self)
 
-    def told(self) -> str:
+    def describe(self) -> str:
         """Return the departures in words, separated by semicolons."""
         made = {
             "D without its half stencils": not self.half_stencils,
@@ -81,7 +81,7 @@ class Departures:
             f"noise of about {f'{self.rank_tol:g}'.replace('e-0', 'e−')} of the variance where V is not determined": (
                 self.rank_tol > 0
             ),
-            f"activity of a predicted code, and its move, up to {self.activity_bound or 0:g} times the window's": (
+            f"predicted codes limited to {self.activity_bound or 0:g} times the activity of the window": (
                 self.activity_bound is not None
             ),
             "parallel columns of P merged": self.merge_parallel,

@@ -83,8 +83,8 @@ class Parameters(Forecaster):
         """Return a model with the choices of the paper, except for the given `parameters`.
 
         The dictionary is learned from the frames of the window. Second differences have half stencils at both ends. The
-        covariance V of the codes is not regularised, and step 7 has neither a bound nor merged columns. Where the paper
-        leaves something open, this model is like every other `PSMT`: a singular V is inverted on its range, and an
+        covariance V of the codes is not regularised. Step 7 neither bounds the code nor merges parallel atoms. Where
+        the paper leaves something open, this model does as every `PSMT`: a singular V is inverted on its range, and an
         atom that does not vary in the window keeps its activity.
 
         >>> from psmt import PSMT
@@ -152,7 +152,7 @@ class FittedState(Parameters):
         return hasattr(self, "moments_")
 
     def _keep(self) -> Callable[[], None]:
-        """Return a function that restores the present state. Parts that are slow to copy are computed again."""
+        """Return a function that restores the present state. It computes again what would be slow to copy."""
         rule, moments = self._extrapolation, self.moments_.keep()
         kept = {name: self.__dict__[name] for name in ("_scaling", "_embedding", "_residual")}
         kept |= {"_intervals": copy(self._intervals), "_forecast": self._forecast, "_table": self._table}
@@ -175,7 +175,7 @@ class FittedState(Parameters):
 
     @property
     def embedding_(self) -> Array:
-        """Return the embedding matrix P of the present window (n_components, n_atoms), or fewer rows at low rank."""
+        """Return the embedding matrix P of the window (n_components, n_atoms). At low rank it has fewer rows."""
         return self._engine.numpy(self._embed().matrix)
 
     @property
@@ -202,7 +202,7 @@ class FittedState(Parameters):
     # Saving and loading
 
     def get_header(self) -> Header:
-        """Return all values that are not arrays: parameters, parameters of the coder, and chosen values."""
+        """Return all saved values that are not arrays: parameters, parameters of the coder, and chosen values."""
         parameters = plain(self.get_params(deep=False)) | {"coder": None}
         return {
             "parameters": parameters,
@@ -232,7 +232,7 @@ class FittedState(Parameters):
 
     @property
     def _parts(self) -> dict[str, Stateful]:
-        """Return the parts that have a separate state, by the prefix of their arrays."""
+        """Return the components that save their own state, keyed by the prefix of their array names."""
         parts: dict[str, Stateful] = {
             "moments.": self.moments_,
             "extrapolation.": self._extrapolation,
@@ -244,7 +244,7 @@ class FittedState(Parameters):
 
     @classmethod
     def stored_schema(cls, header: Header, layouts: Mapping[str, Layout]) -> dict[str, Field]:
-        """Return the schema of the arrays in a file. Raise an error if the header of the file is wrong."""
+        """Return the schema that the arrays of a model file must match. Raise an error if the header is invalid."""
         # A coder is not a value of JSON.
         own = cls._parameter_constraints | {"coder": nothing} | _FORMER
         values = {
@@ -282,7 +282,7 @@ class FittedState(Parameters):
 
     @classmethod
     def from_stored(cls, header: Header, arrays: State, *, device: str = "cpu", dtype: str = "float64") -> Self:
-        """Return the model of a file, on the given device and with the given precision."""
+        """Return the model with the header and arrays of a file, on the given device and with the given precision."""
         place: dict[str, Any] = {"device": device, "dtype": dtype}
         model = cls(**_stored_parameters(header), **place)
         model.coder_ = SparseCoder.from_dictionary(arrays["dictionary"], **place).set_params(**header["coder"])
@@ -348,7 +348,7 @@ _FORMER: dict[str, Constraint] = {
 
 
 def _stored_parameters(header: Header) -> dict[str, Any]:
-    """Return the parameters of a header for the constructor. Parameters missing in older files keep their defaults."""
+    """Return the constructor parameters in a file's header. Parameters that an older file lacks keep their defaults."""
     parameters = dict(header["parameters"])
     if parameters.get("solver") == "sgd":
         raise ValueError("solver='sgd' went with psmt 0.3; fit the model again: the closed form is its minimum")

@@ -1,4 +1,4 @@
-"""Tables as input and output. A model that was fitted to a data frame predicts data frames, whose index continues."""
+"""Data frames as input and output: a model fitted to a data frame predicts data frames, with the index continued."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _PANDAS = "pandas"
 
 @dataclass(frozen=True)
 class TableForm:
-    """Library and index of the table that a model was fitted to.
+    """Library (pandas or polars) and index of the table that a model was fitted to.
 
-    An index of dates, periods or numbers with a constant step is continued. Otherwise predicted rows are numbered 1, 2,
-    3, .. by their steps ahead.
+    An index of dates, periods or numbers with a constant step is continued in predictions. Otherwise predicted rows are
+    numbered 1, 2, 3, .. by their steps ahead.
     """
 
     library: str
@@ -32,7 +32,7 @@ class TableForm:
 
     @classmethod
     def of(cls, table: object) -> Self | None:
-        """Return the form of a table, or None if the object is not a data frame."""
+        """Return the library and index of a data frame, or None if the object is not a data frame."""
         library = type(table).__module__.partition(".")[0]
         if library not in (_PANDAS, "polars") or not hasattr(table, "columns"):
             return None
@@ -54,7 +54,7 @@ class TableForm:
 
     @staticmethod
     def check_stored(name: str, stored: object) -> None:
-        """Raise an error unless a stored value has the form that `to_json` returns. The message calls it `name`."""
+        """Raise an error unless `stored` has the entries that `to_json` returns. The message calls it `name`."""
         word, number = allowing(None, text), allowing(None, count(0))
         kinds = choice("", "dates", "periods", "numbers")
         own: dict[str, Constraint] = {"library": choice(_PANDAS, "polars"), "kind": kinds, "last": _label}
@@ -62,18 +62,18 @@ class TableForm:
 
     @classmethod
     def from_json(cls, stored: dict[str, Any] | None) -> Self | None:
-        """Return the form from the values that `to_json` returned."""
+        """Return the `TableForm` that `to_json` was called on, or None for None."""
         form = None if stored is None else cls(**stored)
         if form is not None and form.kind:
             form.after(1)  # raises an error if the index cannot be continued
         return form
 
     def to_json(self) -> dict[str, Any]:
-        """Return the form as plain values for JSON."""
+        """Return the fields as a dictionary that JSON can store."""
         return asdict(self)
 
     def after(self, n: int) -> Any:
-        """Return the index of the next `n` rows."""
+        """Return the index of the next `n` rows after the last received row."""
         import pandas as pd
 
         first = self.received + 1
@@ -89,7 +89,7 @@ class TableForm:
         return pd.RangeIndex(1, n + 1)
 
     def following(self, rows: Any) -> Any:
-        """Return the index of the predictions after each of the given rows. The rows must be a table of this form."""
+        """Return the index of one-step predictions made after each row of `rows`, the table of this form."""
         import pandas as pd
 
         return rows.index[1:].append(self.after(1)) if self.kind else pd.RangeIndex(1, len(rows) + 1)

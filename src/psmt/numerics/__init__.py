@@ -1,1 +1,1 @@
-"""Numerical methods that several stages use: array functions, rank and signs."""
+"""Numerical methods that several parts of the package use: array functions, rank and signs."""

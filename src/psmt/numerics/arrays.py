@@ -1,9 +1,9 @@
-"""Functions on the arrays of every engine.
+"""Functions on arrays of every engine: NumPy arrays, and those of other libraries such as torch.
 
-The algorithms take the array namespace from their input, so one code works on the arrays of every engine. `FUNCTIONS`,
-`LINALG` and, for engines that capture work, `UNCHECKED_LINALG` list what an array library must have. This module adds
-linear algebra (by SciPy for NumPy arrays), sums by group, and robust maxima. For the type checker, arrays of all
-libraries are NumPy arrays (see `psmt.types`).
+The algorithms take the array namespace from their input, so the same code works for every engine. `FUNCTIONS` and
+`LINALG` list what an array library must have. An engine that records CUDA graphs also needs `UNCHECKED_LINALG`. This
+module adds linear algebra (by SciPy for NumPy arrays), sums by group, and robust maxima. For the type checker, arrays
+of all libraries are NumPy arrays (see `psmt.types`).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ UNCHECKED_LINALG = "cholesky_ex solve_ex solve_triangular"
 
 
 class Namespace(Protocol):
-    """Module of an array library, which has `FUNCTIONS`. Its arrays must be writable and have operators and `mT`."""
+    """An array library: a module with all `FUNCTIONS`. Its arrays must be writable and have operators and `mT`."""
 
     linalg: Namespace
     inf: float
@@ -162,7 +162,7 @@ def _mirrored(lower: Array) -> Array:
 
 
 def inverse_cholesky_unchecked(matrix: Array) -> tuple[Array, Mask]:
-    """Return the inverse (n, n) of the Cholesky factor, and whether it exists (). Do not wait for a GPU."""
+    """Return the inverse (n, n) of the Cholesky factor, and whether it exists (). Does not wait for a GPU."""
     xp = array_namespace(matrix)
     if is_numpy_array(matrix):
         factor, info = lapack.dpotrf(matrix, lower=1, clean=1)
@@ -174,7 +174,7 @@ def inverse_cholesky_unchecked(matrix: Array) -> tuple[Array, Mask]:
 
 
 def solve_unchecked(matrix: Array, right: Array) -> Array:
-    """Return the solution (n, m) of ``matrix x = right``. Except for NumPy, a singular matrix is not noticed."""
+    """Return the solution (n, m) of ``matrix x = right``. Only NumPy raises an error if the matrix is singular."""
     if is_numpy_array(matrix):
         return np.asarray(np.linalg.solve(matrix, right))
     return cast(Array, array_namespace(matrix).linalg.solve_ex(matrix, right)[0])
@@ -207,7 +207,7 @@ def add_to_diagonal(matrices: Array, values: Array | float) -> Array:
 
 
 def add_multiple(matrix: Array, factor: float, other: Array) -> Array:
-    """Add a multiple of another matrix in place, and return the matrix."""
+    """Add `factor` times another matrix to a matrix in place, and return it."""
     if is_numpy_array(matrix):
         matrix += factor * other
     else:
@@ -227,21 +227,21 @@ def subtract_outer(matrix: Array, left: Array, right: Array) -> Array:
 
 
 def few_times(matrix: Array, vectors: Array) -> Array:
-    """Return the product of a matrix (n, m) and columns (m, k). Few columns are multiplied one by one, for speed."""
+    """Return the product of a matrix (n, m) and columns (m, k). If k is small, it multiplies one by one, for speed."""
     if is_numpy_array(matrix) and vectors.shape[1] <= FEWEST:
         return np.stack([matrix @ vector for vector in vectors.T], axis=1)
     return matrix @ vectors
 
 
-def unit_columns(columns: Array) -> tuple[Array, Array]:
-    """Return columns, given as rows (n_columns, n_features), scaled to unit norm, and their norms (n_columns,)."""
-    xp = array_namespace(columns)
-    norms = xp.linalg.vector_norm(columns, axis=1)
-    return columns / positive_or_one(norms)[:, None], norms
+def unit_rows(rows: Array) -> tuple[Array, Array]:
+    """Return the rows of an array (n, n_features), scaled to unit norm, and their norms (n,)."""
+    xp = array_namespace(rows)
+    norms = xp.linalg.vector_norm(rows, axis=1)
+    return rows / positive_or_one(norms)[:, None], norms
 
 
 def positive_or_one(values: Array) -> Array:
-    """Return the values with 1 in place of those that are not positive, for use as divisors."""
+    """Return the values, with 1 in place of each that is not positive, for use as divisors."""
     xp = array_namespace(values)
     return xp.where(values > 0, values, xp.ones_like(values))
 
@@ -260,9 +260,10 @@ def sum_by_group(values: Array, group: Ints, n_groups: int) -> Array:
 
 
 def number_groups(order: Ints, differs: Mask) -> Ints:
-    """Return the number (n,) of each item's group, given the `order` (n,) of the items and where neighbours differ.
+    """Return the group number (n,) of each item.
 
-    `differs` (n - 1,) says whether each item in this order begins a new group, from the second item on.
+    `order` (n,) sorts the items. `differs` (n - 1,) is True where an item and the one before it, in this order, belong
+    to different groups.
     """
     xp = array_namespace(order)
     group = xp.zeros_like(order)
@@ -280,7 +281,7 @@ def first_indices(group: Ints) -> Ints:
 
 
 def first_of_group(group: Ints) -> Ints:
-    """Return, for each of n items, the index (n,) of the first item in its group. Group numbers are below n."""
+    """Return, for each item, the index (n,) of the first item in its group. Group numbers (n,) are below n."""
     if is_numpy_array(group):
         _, first, inverse = np.unique(group, return_index=True, return_inverse=True)
         return np.asarray(first[inverse])
@@ -290,9 +291,9 @@ def first_of_group(group: Ints) -> Ints:
 
 
 def robust_peak(values: Array) -> Array:
-    """Return the maximum () of sizes (n,), which are in the order of time. Outliers are clipped. No sizes give zero.
+    """Return the maximum () of values (n,) >= 0 in order of time, with outliers clipped. Without values it is zero.
 
-    Without outliers this is exactly the maximum. The latest two sizes are never clipped, because step 6 extrapolates
+    Without outliers this is exactly the maximum. The latest two values are never clipped, because step 6 extrapolates
     from them.
     """
     xp = array_namespace(values)
@@ -313,10 +314,10 @@ def _quantile(ordered: Array, share: float) -> Array:
 
 
 def drawn_back(wanted: Array, start: Array, length: Array, reach: Array | float) -> Array:
-    """Return `wanted` (.., n), moved back towards `start` (n,) if it is too far away.
+    """Return `wanted` (..., n), moved towards `start` (n,) where it is farther away than `reach`.
 
-    `length` () or (.., 1) is the distance from `start` to `wanted`, in any norm. If it exceeds `reach`, the result lies
-    on the line from `start` to `wanted`, at the distance `reach` from `start`.
+    `length` () or (..., 1) is the distance from `start` to `wanted`, in any norm. Where it exceeds `reach`, the result
+    lies on the line from `start` to `wanted`, at the distance `reach` from `start`.
     """
     xp = array_namespace(wanted)
     too_far: Mask = length > reach

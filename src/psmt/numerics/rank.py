@@ -1,15 +1,15 @@
 """Rules for the rank, the regularisation and the signs of directions. V is the covariance of the window's codes.
 
-Codes are sparse, so some mixtures of atoms hardly occur in a window, and the inverse of V is arbitrary along them. If
-mixtures below some variance were cut off, predictions would jump whenever a variance crosses this threshold. Instead V,
-and the second moment S of the second differences of the H codes, are regularised as if white noise of variance n were
-added to the codes (Tikhonov regularisation)::
+Codes are sparse, so some combinations of atoms hardly occur in a window, and the inverse of V is arbitrary along them.
+If combinations below some variance were cut off, predictions would jump whenever a variance crosses this threshold.
+Instead V, and the second moment S of the second differences of the H codes, are regularised as if white noise of
+variance n were added to the codes (Tikhonov regularisation)::
 
     V + n I,    S + 1.5 (H - 2) n I.
 
-The noise is so small that it hardly changes directions that occur in the window. A direction that does not occur is
-then as rough as noise, instead of straight by chance. A slide does not change n I, so V and S change by as few outer
-products as without it. Therefore the embedding can be tracked from slide to slide.
+The noise is so small that it hardly changes directions that occur in the window. A direction that does not occur then
+counts as rough as noise, instead of as straight. A slide of the window does not change n I, so it changes V and S by as
+few outer products as without noise. Therefore the embedding can be tracked from slide to slide.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Whitening:
 
     @property
     def dual(self) -> Array:
-        """Return the matrix D (n_features, k) for which ``W' D = I``. If ``P = C W'``, then ``C = P D``."""
+        """Return the matrix D (n_features, k) with ``W' D = I``, W being `matrix`. ``P = C W'`` gives ``C = P D``."""
         return self.directions * array_namespace(self.variances).sqrt(self.variances)
 
     @property
@@ -64,10 +64,10 @@ class Whitening:
 
 
 def noise_variance(variances: Array, rank_tol: float) -> Array:
-    """Return the variance n () of the noise, given the variances of the atoms (n_features,).
+    """Return the variance n () of the regularising noise, given the variances of the atoms (n_features,).
 
     It is about `rank_tol` times the mean variance of the atoms, weighted by variance so that unused atoms do not count.
-    It changes in steps, with short smooth ramps between them, so that most slides do not change it.
+    It changes in steps, with short smooth ramps between them, so that most slides of the window do not change it.
     """
     xp = array_namespace(variances)
     total = xp.sum(variances)
@@ -85,9 +85,10 @@ def moving(variances: Array) -> Mask:
 
 
 def whiten(covariance: Array, *, rank_tol: float = RANK_TOL) -> Whitening:
-    """Return the eigendecomposition of the regularised covariance V. With ``rank_tol=0``, V is not regularised.
+    """Return the eigendecomposition of the regularised covariance V.
 
-    Then the null space of V is left out, because its directions would count as perfectly straight.
+    With ``rank_tol=0``, V is not regularised. Its null space is then left out, because directions in it would count as
+    perfectly straight.
     """
     xp = array_namespace(covariance)
     variances = xp.linalg.diagonal(covariance)
@@ -108,14 +109,14 @@ def whiten(covariance: Array, *, rank_tol: float = RANK_TOL) -> Whitening:
 
 
 def rank_of(covariance: Array) -> int:
-    """Return the rank of the covariance V (n_features, n_features), not counting directions that are only rounding."""
+    """Return the rank of the covariance V (n_features, n_features), ignoring directions that are only rounding."""
     values, _ = eigh(covariance)
     xp = array_namespace(values)
     return int(xp.sum(xp.astype((values > NULL * values[-1]) & (values > _LEAST), xp.int64)))
 
 
 def fix_signs(embedding: Array) -> Array:
-    """Flip the signs of the rows (f, n_features) so that the entry of largest magnitude in each row is positive.
+    """Return the rows (f, n_features) with signs such that the entry of largest magnitude in each row is positive.
 
     Predictions do not depend on signs, but plots over time do.
     """

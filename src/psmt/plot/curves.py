@@ -145,7 +145,7 @@ def _as_lines(
 def surprise(given: Any, frames: ArrayLike | None = None, *, ax: Axes | None = None) -> Axes:
     """Draw the surprise of each frame relative to its usual value, and the detected cuts.
 
-    `given` is a model or the values (time,). If it is a model, a copy of it receives the `frames` (time, ..), which
+    `given` is a model or the values (time,). If it is a model, a copy of it receives the `frames` (time, ...), which
     must follow the frames received so far.
     """
     cuts = np.zeros(0, dtype=np.int64)

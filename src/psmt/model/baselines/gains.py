@@ -1,4 +1,7 @@
-"""Predictions by the last frame plus a learned gain times a change: the last change of the pixels, or their motion."""
+"""Baselines that predict the last frame plus a learned gain times a change.
+
+The change is that of the last step (`PixelGain`), or the change that continued motion would cause (`PatchMotion`).
+"""
 
 from __future__ import annotations
 
@@ -19,13 +22,13 @@ _MEMORY = 500  # frames after which the weight of a frame has fallen to 1/e. `fi
 
 
 class PixelGain(SeriesBaseline):
-    """Predicts the last frame plus a learned gain times its last change: the rule 'gain' of PSMT, applied to pixels."""
+    """Predicts the last frame plus a learned gain times the last change: the rule 'gain' of PSMT, applied to pixels."""
 
     n_last = 2
     state_parts: ClassVar = {"_gain": "gain_"}
 
     def learn(self, past: Array) -> None:
-        """Learn the gain from the checked past frames (time, n_features)."""
+        """Learn the gain from the past frames (time, n_features)."""
         recent = np.asarray(past[-3 * _MEMORY :])
         self._gain = Gain().fit(recent[:, :0], recent)
 
@@ -45,11 +48,11 @@ class PixelGain(SeriesBaseline):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class PatchMotion(SeriesBaseline):
-    """Predicts that the motion between the last two pictures (optical flow, Lucas-Kanade) continues, with gains.
+    """Predicts that the motion between the last two pictures (optical flow, Lucas-Kanade) continues.
 
-    The change of each pixel is multiplied by a gain. It is learned by least squares and shrunk towards a gain that all
-    pixels share. Gains are smaller at the edges, because the flow does not know what enters the patch there. `update`
-    continues to learn them.
+    The change of each pixel that this motion causes is multiplied by a gain. Gains are learned by least squares, shrunk
+    towards a common gain, and learned further by `update`. They are smaller at the edges, because the flow does not
+    know what enters the patch there.
 
     Parameters
     ----------
@@ -65,7 +68,7 @@ class PatchMotion(SeriesBaseline):
     _SHRINKAGE = 30.0  # number of frames that the common gain counts for in the gain of a pixel
 
     def check_past(self, X: ArrayLike) -> Array:
-        """Return the past frames (time, n_features), checked. Raise an error unless `picture_shape` fits them."""
+        """Validate the past frames and return them (time, n_features). Their size must fit `picture_shape`."""
         past = super().check_past(X)
         height, width = (check_count("picture_shape", side, minimum=2) for side in self.picture_shape)
         if height * width != past.shape[1]:
@@ -76,7 +79,7 @@ class PatchMotion(SeriesBaseline):
         return past
 
     def learn(self, past: Array) -> None:
-        """Learn the gains from the latest of the checked past frames (time, n_features)."""
+        """Learn the gains from the latest past frames (time, n_features)."""
         self.sums_ = np.zeros((2, past.shape[1]))
         recent = np.asarray(past[-3 * _MEMORY :])
         for t in range(2, len(recent)):
@@ -92,7 +95,7 @@ class PatchMotion(SeriesBaseline):
         return np.asarray(last[1] + self.gains() * self._change(last))
 
     def gains(self) -> Array:
-        """Return the gain of each pixel (n_features,), from 0 to 1."""
+        """Return the gain of each pixel, between 0 and 1, as an array (n_features,)."""
         product, energy = self.sums_
         total = max(float(energy.sum()), np.finfo(float).tiny)
         common = float(product.sum()) / total
@@ -100,7 +103,7 @@ class PatchMotion(SeriesBaseline):
         return np.clip((product + prior * common) / (energy + prior), 0.0, 1.0)
 
     def _change(self, last: Array) -> Array:
-        """Return the change (n_features,) to the next picture if the motion between the last two continues."""
+        """Return the change of each pixel (n_features,) if the motion between the last two pictures continues."""
         before, now = last.astype(np.float32).reshape(2, *self.picture_shape)
         kernels = engine_for("cpu").frames
         return (kernels.moved(now, kernels.flow(before, now)) - now).astype(np.float64).ravel()

@@ -33,7 +33,7 @@ class LastFramesPredictor(AttributeState, BaseEstimator, ABC):
         cls.state_arrays = ("_last", *cls.learned)
 
     def fit(self, X: ArrayLike, y: object = None) -> Self:
-        """Learn from the past frames (time, ..)."""
+        """Learn from the past frames (time, ...)."""
         check_parameters(self, self._parameter_constraints)
         past = self.check_past(X)
         self.shape_ = past.shape[1:]
@@ -42,7 +42,7 @@ class LastFramesPredictor(AttributeState, BaseEstimator, ABC):
         return self
 
     def update(self, x: ArrayLike) -> Self:
-        """Receive the next frame."""
+        """Receive the next frame: learn from it, and predict from it and the frames before it. Return the predictor."""
         check_is_fitted(self, "shape_")
         frame = self.check_next(x)
         self.observe(self._last, frame)
@@ -50,7 +50,7 @@ class LastFramesPredictor(AttributeState, BaseEstimator, ABC):
         return self
 
     def predict(self, horizon: int | None = None) -> NDArray[Any]:
-        """Return the next frame, or the next `horizon` frames (horizon, ..), each from the predictions before it."""
+        """Return the next frame, or the next `horizon` frames (horizon, ...), each from the predictions before it."""
         check_is_fitted(self, "shape_")
         last, frames = self._last, []
         for _ in range(1 if horizon is None else check_horizon(horizon)):
@@ -59,7 +59,7 @@ class LastFramesPredictor(AttributeState, BaseEstimator, ABC):
         return frames[0] if horizon is None else np.stack(frames)
 
     def get_state(self) -> State:
-        """Return copies of the last frames and of the learned attributes."""
+        """Return copies of the last frames and of the learned attributes, by name."""
         check_is_fitted(self, "shape_")
         return super().get_state()
 
@@ -82,21 +82,21 @@ class LastFramesPredictor(AttributeState, BaseEstimator, ABC):
 
     @abstractmethod
     def check_past(self, X: ArrayLike) -> NDArray[Any]:
-        """Return the past frames (time, ..), checked and converted to numbers. There must be at least `n_last`."""
+        """Validate the past frames and return them (time, ...) as numbers. There must be at least `n_last`."""
 
     @abstractmethod
     def check_next(self, x: ArrayLike) -> NDArray[Any]:
-        """Return a frame of shape `shape_`, checked and converted to numbers."""
+        """Validate a frame and return it as numbers, with the shape `shape_`."""
 
     def learn(self, past: NDArray[Any]) -> None:
-        """Learn from the checked past frames (time, ..)."""
+        """Learn from the validated past frames (time, ...)."""
 
     def observe(self, last: NDArray[Any], frame: NDArray[Any]) -> None:
-        """Learn from a frame and the last few frames (n_last, ..) before it. By default nothing is learned."""
+        """Learn from a frame and the last few frames (n_last, ...) before it. By default nothing is learned."""
 
     @abstractmethod
     def next_frame(self, last: NDArray[Any]) -> NDArray[Any]:
-        """Return the frame that follows the last few frames (n_last, ..)."""
+        """Return the frame that follows the last few frames (n_last, ...)."""
 
 
 class SeriesBaseline(LastFramesPredictor):
@@ -108,11 +108,11 @@ class SeriesBaseline(LastFramesPredictor):
         return int(self.shape_[0])
 
     def check_past(self, X: ArrayLike) -> Array:
-        """Return the past frames (time, n_features), checked and converted to numbers."""
+        """Validate the past frames and return them (time, n_features) as numbers."""
         return check_series(X, minimum=self.n_last)
 
     def check_next(self, x: ArrayLike) -> Array:
-        """Return a frame (n_features,), checked and converted to numbers."""
+        """Validate a frame and return it (n_features,) as numbers."""
         return check_frame(x, self.n_features_in_)
 
 

@@ -1,4 +1,4 @@
-"""Baselines that share layers of PSMT and take its parameters: those of the paper, and PSMT without its embedding."""
+"""Baselines that are variants of PSMT, with its parameters: the two of the paper, and PSMT without its embedding."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from psmt.utils.constraints import choice
 
 
 class CopyCode(PSMT):
-    """Predicts that the next code equals the last one, as `CopyLast` does for frames."""
+    """Predicts that the next code equals the last code, as `CopyLast` does for frames."""
 
     uses_embedding = extrapolates = False
 
     def predict_codes(self, horizon: int) -> Array:
-        """Return the last code, repeated (horizon, n_atoms)."""
+        """Return an array (horizon, n_atoms) whose rows all are the last code."""
         return self.moments_.latest(1)[[0] * horizon]
 
 
@@ -32,33 +32,32 @@ class MeanCode(PSMT):
     uses_embedding = extrapolates = False
 
     def predict_codes(self, horizon: int) -> Array:
-        """Return the mean code, repeated (horizon, n_atoms)."""
+        """Return an array (horizon, n_atoms) whose rows all are the mean code of the window."""
         return (self.moments_.total / len(self.moments_))[None][[0] * horizon]
 
 
 class Baseline2(PSMT):
-    """Baseline 2 of the paper. The embedding stays that of the training window, and codes are updated."""
+    """Baseline 2 of the paper: new codes enter the window, but the embedding stays that of the training window."""
 
     static_embedding = True
 
 
 class Baseline1(PSMT):
-    """Baseline 1 of the paper. Embedding and codes stay those of the training window, so all predictions are equal."""
+    """Baseline 1 of the paper: neither codes nor embedding change after training, so all predictions are equal."""
 
     static_window, extrapolates = True, False
 
     def predict_codes(self, horizon: int) -> Array:
-        """Return the same code for each step, as an array (horizon, n_atoms)."""
+        """Return an array (horizon, n_atoms) whose rows all are the same predicted code."""
         return super().predict_codes(1)[[0] * horizon]
 
 
 class CodeExtrapolation(PSMT):
-    """PSMT without its embedding. The extrapolation continues the codes themselves.
+    """PSMT without its embedding: the extrapolation is applied to the codes.
 
-    'linear' predicts the code ``2 a - a_before``. 'gain' predicts the last code plus a gain times its last step. The
-    gain is the common gain of `psmt.extrapolation.Gain`. It is learned from the steps between decoded frames, first
-    those of the window and then those of every new frame. Codes may become negative. Decoding, cuts and bounds are as
-    in PSMT.
+    'linear' predicts ``2 a - b``, where a is the last code and b the code before. 'gain' predicts ``a + gain (a - b)``.
+    The gain is the common gain of `psmt.extrapolation.Gain`, learned from the decoded codes of the window and then from
+    every new frame. Codes may become negative. Decoding, cuts and bounds are as in PSMT.
     """
 
     uses_embedding = False
@@ -75,8 +74,8 @@ class CodeExtrapolation(PSMT):
                 self._extrapolation.observe(np.empty((3, 0)), pictures[t - 2 : t + 1])
         return self
 
-    def _look_back(self, *_: object) -> tuple[Choice, SparseCoder | None]:
-        """Return an empty choice, because there is no embedding whose parameters could be chosen."""
+    def _choose_parameters(self, *_: object) -> tuple[Choice, SparseCoder | None]:
+        """Return a `Choice` without candidates, and no coder: without an embedding there is nothing to choose."""
         return Choice(None, 0.0, scores={}), None
 
     def _points(self, codes: Array) -> Array:

@@ -1,4 +1,4 @@
-"""Ridge autoregression, and the functions for ridge regression that it shares with the baselines in `subspaces`."""
+"""Ridge autoregression, and functions for ridge regression that the baselines in `subspaces` use too."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ ORDERS = (1, 2, 3, 4)
 class RidgeAutoregression(SeriesBaseline):
     """Ridge autoregression: the change to the next frame is a linear function of the last `order` frames.
 
-    Parameters that are 'auto' are chosen by the error on the last eighth of the past, with weights that were learned
-    from the rest. Then the weights are learned from the whole past.
+    Parameters that are 'auto' are chosen by the error on the last eighth of the past, after learning from the rest.
+    Then the weights are learned from the whole past.
 
     Parameters
     ----------
     order : int or 'auto', default 2
-        Number of frames. 'auto' tries 1 to 4, and stops after two in succession that are no better.
+        Number of frames. 'auto' tries 1, 2, 3 and 4, and stops after two successive orders without improvement.
     penalty : float or 'auto', default 'auto'
-        Ridge penalty, relative to the mean eigenvalue of the inputs' second moment. 'auto' tries six values.
+        Ridge penalty, as a multiple of the mean eigenvalue of the inputs' Gram matrix. 'auto' tries six values.
     """
 
     order: int | str = parameter(2, allowing("auto", count()))
@@ -48,11 +48,11 @@ class RidgeAutoregression(SeriesBaseline):
 
     @property
     def order_(self) -> int:
-        """Return the given or chosen order."""
+        """Return the order that was given or chosen."""
         return len(self.weights_) // self.n_features_in_
 
     def learn(self, past: Array) -> None:
-        """Learn the weights from the checked past frames (time, n_features)."""
+        """Learn the weights from the past frames (time, n_features)."""
         if len(past) <= self.n_last:
             raise ValueError(f"X has {len(past)} frames; order={self.order} needs at least {self.n_last + 1}")
         orders = ORDERS if isinstance(self.order, str) else (self.order,)
@@ -67,10 +67,10 @@ class RidgeAutoregression(SeriesBaseline):
 
 
 def choose_ridge(series: Array, orders: Sequence[int], penalties: Sequence[float]) -> tuple[tuple[int, float], float]:
-    """Return the order and penalty with the least error on the last eighth of a series, and a measure of this error.
+    """Return the (order, penalty) with the least squared error on the last eighth of a series, and that error.
 
-    The measure is the squared error minus that of copying. Orders are tried in turn, until two in succession are no
-    better than the best before them.
+    The squared error of copying is subtracted from the returned error. Orders are tried in increasing order, until two
+    successive ones are no better than the best so far.
     """
     if len(orders) == len(penalties) == 1:
         return (orders[0], penalties[0]), 0.0
@@ -93,13 +93,13 @@ def choose_ridge(series: Array, orders: Sequence[int], penalties: Sequence[float
 
 
 def ridge_weights(series: Array, order: int, penalty: float) -> Array:
-    """Return the ridge weights (order * n_features, n_features) that predict the next change, for a whole series."""
+    """Return ridge weights (order * n_features, n_features) from the last `order` frames to the next change."""
     (weights,) = _solve(*_moments(series, order), (penalty,))
     return weights
 
 
 def _pairs(series: Array, order: int) -> Iterator[tuple[Array, Array]]:
-    """Yield inputs (n, order * n_features) and the changes (n, n_features) that followed them, block by block."""
+    """Yield blocks of inputs (n, order * n_features), the last frames, and targets (n, n_features), the next change."""
     held = np.empty((0, series.shape[1]))
     for block in blocks(series):
         rows = np.concatenate([held, block]) if len(held) else block
@@ -110,7 +110,7 @@ def _pairs(series: Array, order: int) -> Iterator[tuple[Array, Array]]:
 
 
 def _moments(series: Array, order: int) -> tuple[Array, Array]:
-    """Return the second moments of the inputs with themselves (n, n) and with the changes (n, n_features)."""
+    """Return the Gram matrix (k, k) of the inputs and their products (k, n_features) with the targets of `_pairs`."""
     n = order * series.shape[1]
     gram, cross = np.zeros((n, n)), np.zeros((n, series.shape[1]))
     for inputs, targets in _pairs(series, order):
@@ -120,7 +120,7 @@ def _moments(series: Array, order: int) -> tuple[Array, Array]:
 
 
 def _solve(gram: Array, cross: Array, penalties: Sequence[float]) -> list[Array]:
-    """Return the ridge weights (n, n_features) for each penalty, by one eigendecomposition of the moments (n, n)."""
+    """Return the ridge weights (k, n_features) for each penalty, by one eigendecomposition of the Gram matrix."""
     scale = max(float(np.trace(gram)) / len(gram), np.finfo(float).tiny)
     values, vectors = scipy.linalg.eigh(gram)
     turned = vectors.T @ cross

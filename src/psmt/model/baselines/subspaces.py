@@ -1,4 +1,4 @@
-"""Predictors in a linear subspace: principal components with an autoregression, and slow features with a straight line.
+"""Baselines in a linear subspace: autoregression of principal components, and linear extrapolation of slow features.
 
 The part of a frame outside the subspace is copied from the last frame.
 """
@@ -20,7 +20,7 @@ _RANK_TOL = 1e-6  # directions whose variance is below this fraction of the larg
 
 
 class PrincipalComponents(SeriesBaseline):
-    """Principal components of the past, and a ridge vector autoregression (VAR) of them, of order 1 or 2.
+    """Principal component analysis, with a ridge vector autoregression (VAR) of order 1 or 2 of the components.
 
     The number of components, the order and the penalty are those with the least error on the last eighth of the past,
     after learning from the rest. Then components and weights are learned from the whole past.
@@ -30,7 +30,7 @@ class PrincipalComponents(SeriesBaseline):
     learned = ("weights_", "components_")
 
     def learn(self, past: Array) -> None:
-        """Learn components and weights from the checked past frames (time, n_features)."""
+        """Learn components and weights from the past frames (time, n_features)."""
         early = _before_the_last_eighth(past)
         known = _projected(past, _principal(early)) if len(early) > self.n_last else past[:, :0]
         found = {n: choose_ridge(known[:, :n], (1, 2), PENALTIES) for n in SIZES if n <= known.shape[1]}
@@ -50,18 +50,18 @@ class PrincipalComponents(SeriesBaseline):
 
 
 class SlowFeatures(SeriesBaseline):
-    """Linear slow feature analysis (Wiskott and Sejnowski, 2002), whose features continue in a straight line.
+    """Linear slow feature analysis (Wiskott and Sejnowski, 2002), with linear extrapolation of each feature.
 
-    Slow features are the directions of whitened frames that change least from one frame to the next. Each continues the
-    line through its last two values, as the embedding of PSMT does. The number of features is that with the least error
-    on the last eighth of the past.
+    Slow features are the directions of whitened frames that change least from one frame to the next. Each is predicted
+    to continue the line through its last two values. The number of features is the one with the least error on the last
+    eighth of the past.
     """
 
     n_last = 2
     learned = ("weights_",)
 
     def learn(self, past: Array) -> None:
-        """Learn the slow features and their number from the checked past frames (time, n_features)."""
+        """Learn the slow features and their number from the past frames (time, n_features)."""
         early = _before_the_last_eighth(past)
         held = np.asarray(past[len(early) - 2 :]) if len(early) > self.n_last else past[:0]
         steps, targets = np.diff(held[:-1], axis=0), np.diff(held[1:], axis=0)
@@ -82,14 +82,14 @@ def _before_the_last_eighth(past: Array) -> Array:
 
 
 def _principal(past: Array) -> Array:
-    """Return the leading principal components as columns (n_features, n). There are at most ``SIZES[-1]`` of them."""
+    """Return the leading principal components as columns (n_features, n), where n is at most ``SIZES[-1]``."""
     values, vectors = scipy.linalg.eigh(_moments(past)[0])
     varies = values > _RANK_TOL * max(float(values[-1]), 0.0)
     return np.asarray(vectors[:, varies][:, ::-1][:, : SIZES[-1]])
 
 
 def _slow(past: Array) -> tuple[Array, Array]:
-    """Return slow features (n_features, n) as columns, slowest first, and their patterns (n, n_features) in frames."""
+    """Return slow features as columns (n_features, n), slowest first, and a map (n, n_features) back to frames."""
     covariance, steps = _moments(past)
     values, vectors = scipy.linalg.eigh(covariance)
     varies = values > _RANK_TOL * max(float(values[-1]), 0.0)
@@ -100,7 +100,7 @@ def _slow(past: Array) -> tuple[Array, Array]:
 
 
 def _moments(past: Array) -> tuple[Array, Array]:
-    """Return the covariance (n, n) of the frames, and the second moment (n, n) of the steps between them."""
+    """Return the covariance of the frames and the second moment of their steps, both (n_features, n_features)."""
     n = past.shape[1]
     total, squares, steps = np.zeros(n), np.zeros((n, n)), np.zeros((n, n))
     held = np.empty((0, n))
