@@ -65,7 +65,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> "Any":
-    """Import a public name on first use, so that `psmt --help` does not wait for numba and scikit-learn."""
+    """Import a public name on first use. So `psmt --help` does not wait for numba and scikit-learn to load."""
     from importlib import import_module
 
     if name == "__all__":

@@ -1,4 +1,4 @@
-"""Surprise of a frame, and detection of cuts, which are sharp changes of films and series.
+"""Surprise of a frame, and detection of cuts: sharp changes of a film or series.
 
 `CutDetector` receives the errors of any predictor, and compares each with the usual error. `FrameWatch` receives frames
 and predicts them itself by simple rules, for models whose own predictions are expensive.
@@ -33,10 +33,10 @@ In the built-in film, a pan of up to 16 pixels per frame leaves 0.01 to 0.08 une
 def _detect(
     errors: Array, figures: Array, recent: Array, sharp: float, unlike: float, worst: float, fewest: int
 ) -> Mask:
-    """Return a mask (n,) of the frames that are cuts, given errors (n, 4) in the order of `CutDetector.observe`.
+    """Return a mask (n,) of the frames that are cuts. `errors` (n, 4) has the arguments of `CutDetector.observe`.
 
-    The arrays `figures` and `recent` are the state of a `CutDetector` and are changed in place. The last four arguments
-    are its parameters. The first `fewest` of the n frames are never cuts.
+    `figures` and `recent` are the state of a `CutDetector`, and are changed in place. The other arguments are its
+    parameters. The first `fewest` of the n frames are never cuts.
     """
     cuts = np.zeros(len(errors), dtype=np.bool_)
     fade = np.exp(-1.0 / _MEMORY)
@@ -83,7 +83,7 @@ def _detect(
 
 
 class CutDetector(AttributeState):
-    """Detects cuts by the errors of predicting and of copying. A usual error is an exponentially weighted mean.
+    """Detects cuts by comparing errors with their usual size, which is an exponentially weighted mean.
 
     The attribute `surprise` is the error of the last prediction divided by the usual error. It is 1 if the usual error
     is not known yet. The attribute `cut` says whether the last frame was a sharp change.
@@ -96,13 +96,13 @@ class CutDetector(AttributeState):
         A cut differs from the frame before it by at least this fraction of the picture's variance. After a jolt, a
         stutter or one step of a fade, the difference is smaller.
     n_recent : int
-        The error of a cut must also exceed the largest of this many recent errors, times a factor (see `worst`). Errors
-        of cuts are left out. Use it for frames of few features, whose errors vary so much that a mean says little.
+        The error of a cut must also exceed a factor times the largest of this many recent errors, without those of
+        cuts. Use it for frames of few features, whose errors vary so much that a mean says little.
     worst : float
-        The factor, if a frame has nothing in common with the frame before it. Otherwise the factor is
-        ``worst / d**2``, where d is the difference of the two frames as a fraction of the picture's variance.
+        This factor is ``worst / d**2``. Here d is the squared difference from the frame before, as a fraction of the
+        picture's variance, and at most 1.
     fewest : int
-        The first `fewest` frames of each call of `observe_all` are never cuts. So with `observe`, use 0.
+        The first `fewest` frames of each call are never cuts. Use 0 with `observe`, which passes one frame per call.
     """
 
     state_figures = ("figures",)
@@ -130,7 +130,7 @@ class CutDetector(AttributeState):
 
     @classmethod
     def schema(cls, n_recent: int = 0) -> dict[str, Field]:
-        """Return the schema of the saved state."""
+        """Return the shapes and bounds that the saved arrays must have, by name."""
         most = (np.inf, 1.0, LARGEST_SQUARE, LARGEST_SQUARE, LARGEST, np.inf)
         recent = {"recent": Field((n_recent,), low=0.0, high=LARGEST_SQUARE)} if n_recent else {}
         return {"figures": Field((6,), low=0.0, high=most)} | recent
@@ -138,12 +138,12 @@ class CutDetector(AttributeState):
     def observe(self, error: float, copy_error: float, contrast: float, unexplained: float = np.inf) -> None:
         """Receive the mean squared errors of predicting and of copying a frame, and its contrast (pixel variance).
 
-        `unexplained` is the mean squared error that is left after the last frame was moved to fit this frame best.
+        `unexplained` is the mean squared error that remains when the last frame is moved to match this frame best.
         """
         self.observe_all(np.array([[error, copy_error, contrast, unexplained]]))
 
     def observe_all(self, errors: Array) -> Mask:
-        """Receive errors (n, 4) of n frames, in the order of `observe`. Return a mask (n,) of the cuts."""
+        """Receive n frames at once: rows of `errors` (n, 4) are arguments of `observe`. Return a mask (n,) of cuts."""
         figures, recent = self.figures.copy(), self.recent.copy()
         cuts = _detect(errors, figures, recent, *self._options)
         self.figures, self.recent = figures, recent
@@ -151,17 +151,17 @@ class CutDetector(AttributeState):
 
 
 class FrameWatch(AttributeState):
-    """Surprise and cuts of a series, without a model.
+    """Measures surprise and detects cuts in a series, without a model.
 
-    There are two predictions of a frame (n_features,): a copy of the last frame, and the straight line through the last
-    two frames. The smaller of their two errors counts. So neither steady motion nor a still picture is surprising.
+    Each frame (n_features,) is predicted twice: by a copy of the last frame, and by the straight line through the last
+    two. The smaller of the two errors counts. So neither steady motion nor a still picture is surprising.
 
     The contrast that `CutDetector` needs is the larger of two numbers: the variance over a frame's features, and the
-    energy of the frame about the mean of the latest frames. The variance makes cuts rare where a static camera shows a
-    scene that hardly changes. The energy serves series of few features.
+    energy of the frame about the mean of the latest frames. With the variance, a static camera hardly ever triggers
+    cuts. The energy is needed for series of few features.
 
-    All results are computed again from the latest frames whenever one arrives. So they do not depend on whether frames
-    came all at once or one by one.
+    All results are recomputed from the latest frames whenever one arrives, so it does not matter whether frames came
+    all at once or one by one.
 
     Parameters
     ----------
@@ -177,8 +177,8 @@ class FrameWatch(AttributeState):
     scene_length : int
         Number of frames since the last cut, including the cut itself. Without a cut, the number of known frames.
     is_new : bool
-        Whether the last cut was less than 25 frames ago, which is about a second of film. It is False if the window has
-        lost the 11 frames before the cut that are needed to recognise it.
+        Whether the last cut was less than 25 frames ago, which is about a second of film. It is False once the 11
+        frames before the cut, which are needed to recognise it, have left the window.
     """
 
     _KEPT = 151  # number of latest frames that are kept. All results but `peak_norm` depend only on them.
@@ -233,7 +233,7 @@ class FrameWatch(AttributeState):
         self._look()
 
     def _add(self, frame: Array) -> None:
-        """Store a frame, its variance, and the errors of two predictions: the copy, and the line through two frames."""
+        """Store a frame, its variance, and the errors of two predictions: the copy, and the straight line."""
         before = self._frames[-2:]
         copied = _mean_square(frame - before[-1]) if before else 0.0
         continued = _mean_square(frame - 2.0 * before[-1] + before[-2]) if len(before) > 1 else copied
@@ -264,12 +264,12 @@ class FrameWatch(AttributeState):
 
     @classmethod
     def schema(cls, n_features: Size) -> dict[str, Field]:
-        """Return the schema of the saved state. The number of frames and of norms is not fixed."""
+        """Return the shapes and bounds of the saved arrays, by name. The number of frames and of norms may vary."""
         return {"frames": Field(("n_watched", n_features)), "norms": Field(("n_norms",), low=0.0)}
 
     @classmethod
     def former_schema(cls, n_features: Size) -> dict[str, Field]:
-        """Return the schema of the state that psmt 0.2 saved."""
+        """Return the shapes and bounds of the arrays that psmt 0.2 saved, by name."""
         return {
             "centre": Field((n_features,)),
             "norms": Field(("n_norms",), low=0.0),
@@ -291,15 +291,15 @@ class FrameWatch(AttributeState):
 
 
 def _mean_square(difference: Array) -> float:
-    """Return the mean square of a vector (n_features,), as an inner product, which is fast."""
+    """Return the mean square of a vector (n_features,). An inner product is the fastest way."""
     return float(difference @ difference) / len(difference)
 
 
 class SurpriseAlarm(AttributeState):
-    """Alarm for large surprises, with a given rate of false alarms while a film continues as before.
+    """Alarm for large surprises, with a given rate of false alarms while nothing unusual happens.
 
     The tail of the latest surprises is modelled as a power law, with Hill's estimate of its exponent. The threshold is
-    the value that this law exceeds at the given rate, even if there are too few frames to observe it (Weissman, 1978).
+    the value that is exceeded at the given rate under this law. It may lie beyond all observed values (Weissman, 1978).
     If the tail is lighter than a power law, alarms are rarer. A surprise above the threshold is stored as the
     threshold, so that one extreme value does not raise the threshold for a thousand frames.
 
@@ -333,7 +333,7 @@ class SurpriseAlarm(AttributeState):
         return float(np.exp(top[0] + hill * np.log(k / (n * self.rate))))
 
     def observe(self, surprise: float) -> bool:
-        """Return whether a surprise exceeds the threshold, which earlier surprises determine, and then store it."""
+        """Return whether a surprise exceeds the threshold set by earlier surprises, and then store it."""
         threshold = self.threshold
         log = float(np.log(max(min(surprise, threshold), 1e-12)))
         self._logs = np.append(self._logs, log)[-self._KEPT :]

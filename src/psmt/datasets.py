@@ -73,7 +73,7 @@ def load(
     patch_size: int = 16,
     position: tuple[int, int] | None = None,
 ) -> Dataset:
-    """Return the patches of a film, or a series, as a `Dataset`. The docstring of the module lists the kinds of data.
+    """Return the patches of a film, or a series, as a `Dataset`. `psmt.datasets` lists the kinds of data.
 
     `FrameSourceError` is raised if the source cannot be read or has fewer frames than ``stop``.
 

@@ -14,11 +14,11 @@ class MissingSourceError(FrameSourceError, FileNotFoundError):
 
 
 class NotEnoughFramesError(PSMTError, ValueError):
-    """A series is too short."""
+    """A series has too few frames."""
 
 
 class SilentCodesError(PSMTError, ValueError):
-    """All codes are zero because the penalty outweighs the frames, so a model would predict only zeros."""
+    """All codes are zero because the sparsity penalty is too large, so a model would predict only zeros."""
 
 
 class ModelFileError(PSMTError, ValueError):
@@ -38,8 +38,8 @@ class CacheWarning(RuntimeWarning):
 
 
 class NumericalWarning(RuntimeWarning):
-    """A matrix could not be factorised as asked for, and a larger regularisation was used."""
+    """A matrix could not be factorised with the requested regularisation, so a larger one was used."""
 
 
 class SeriesWarning(UserWarning):
-    """A model can learn from this series, but the input probably differs from what the user meant."""
+    """A model can learn from this series, but the series is probably not what the user meant to pass."""

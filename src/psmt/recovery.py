@@ -10,7 +10,7 @@ penalty ``lam / 2``. There are two departures from the paper, and each can be sw
   with little motion gave predictions of a hundred times the patch's variance. The model sets the bound to the largest
   activity that extrapolated codes of its window can have. Atoms have unit norm, so the norm of the decoded patch is
   also bounded.
-- Atoms with parallel columns in P are recovered together, in the proportion of their norms, which is the solution of
+- Atoms with parallel columns in P are recovered together, in proportion to their norms, which is the solution of
   least norm. Such atoms occur in the window only in a fixed proportion, for example in a single unusual frame. The
   paper's problem does not determine which of them to use, so rounding would decide.
 """
@@ -94,7 +94,7 @@ class Recovery:
         self._posed = None if self.engine.captures else pose_columns(embedding, merge_parallel=merge_parallel)
 
     def __call__(self, point: Array, current: Array | None = None) -> Array:
-        """Return the code (n_features,) recovered from a point (n_components,). A current code of None means zero."""
+        """Return the code (n_features,) recovered from a point (n_components,). A `current` of None means zero."""
         return self._each(_recover, point, current)
 
     def change(self, shift: Array, current: Array | None = None) -> Array:
@@ -110,7 +110,7 @@ class Recovery:
         return self._do(_recover, points, currents)
 
     def _each(self, work: _Work, point: Array, current: Array | None) -> Array:
-        """Return the results (.., n_features) of recovering one point with each of the penalties."""
+        """Call `work` for one point with each of the penalties, and return the results (..., n_features)."""
         xp, n = array_namespace(point), len(self._penalties)
         code = xp.zeros_like(self.embedding[0]) if current is None else current
         found = self._do(work, xp.broadcast_to(point, (n, len(point))), xp.broadcast_to(code, (n, len(code))))
@@ -126,7 +126,7 @@ class Recovery:
 
 
 class PosedColumns(NamedTuple):
-    """The columns of the embedding matrix P, prepared for the lasso."""
+    """The columns of the embedding matrix P, prepared for the lasso of step 7."""
 
     columns: Array
     """Unit columns (n_columns, n_components). If parallel columns of P are merged, one unit column stands for them."""
@@ -159,7 +159,7 @@ def pose_columns(embedding: Array, *, merge_parallel: bool = True) -> PosedColum
 def pose_columns_masked(embedding: Array, *, merge_parallel: bool = True) -> PosedColumns:
     """Return the columns of P at unit norm, one per atom. Of parallel columns, all but the first are set to zero.
 
-    No solution uses a zero column. The shapes depend only on the shape of P (n_components, n_features), so that
+    No solution uses a zero column. Unlike the result of `pose_columns`, all shapes depend only on the shape of P, so
     `Engine.capture` can record the work once and replay it for other values.
     """
     xp = array_namespace(embedding)
@@ -178,7 +178,7 @@ def _posed(columns: Array, norms: Array, group: Ints) -> PosedColumns:
 
 
 def _parallel_groups(columns: Array, zero: Mask | None = None) -> Ints:
-    """Group parallel unit columns (n, n_components), and return the number (n,) of each column's group.
+    """Return the group number (n,) of each unit column (n, n_components). Parallel columns share a group.
 
     A column in the mask `zero` is alone in its group.
     """
@@ -240,7 +240,7 @@ def _recover_change(
 
 @cache
 def _masked(work: _Work) -> _Work:
-    """Return a function that prepares the columns of an embedding matrix and then calls `work` with them."""
+    """Return a version of `work` that takes an embedding matrix and prepares its columns by `pose_columns_masked`."""
 
     def masked(embedding: Array, *given: Array, merge_parallel: bool, engine: Engine, tol: float) -> tuple[Array, ...]:
         posed = pose_columns_masked(embedding, merge_parallel=merge_parallel)
@@ -256,7 +256,7 @@ def _captured(engine: Engine, work: _Work) -> _Work:
 
 @lru_cache(maxsize=64)
 def _penalties(engine: Engine, *lam: float) -> Array:
-    """Return half of each penalty (n,) as an engine array. It is cached, because transfers to a device are slow."""
+    """Return half of each penalty as an array (n,) on the device. It is cached, because transfers are slow."""
     return engine.array([0.5 * value for value in lam])
 
 
@@ -266,14 +266,14 @@ def _probe(xp: Namespace, size: int, device: str) -> Array:
 
 
 def activity_limit(factor: float | None, peak: Array | float) -> Array | float:
-    """Return the bound on a prediction's sum: `factor` times the largest sum `peak` in the window. None: no bound."""
+    """Return the bound on a prediction: `factor` times the largest value `peak` in the window, or infinity for None."""
     return np.inf if factor is None else factor * peak
 
 
 def recover_next(recover: Recovery, extrapolation: Extrapolation, previous: Array, current: Array) -> Array:
     """Return the code (n_features,) that follows two codes, by steps 6 and 7 of the paper.
 
-    With several penalties, the result has one row for each.
+    If `recover` has several penalties, the result has one row for each.
     """
     now = recover.embedding @ current
     point = advanced(extrapolation, recover.engine, recover.embedding @ previous, now)
@@ -283,7 +283,7 @@ def recover_next(recover: Recovery, extrapolation: Extrapolation, previous: Arra
 
 
 def advanced(extrapolation: Extrapolation, engine: Engine, previous: Array, current: Array) -> Array:
-    """Return the point (n,) that an extrapolation predicts after the last two. All points are engine arrays."""
+    """Return the point (n,) that an extrapolation predicts after the last two. All are arrays on the device."""
     if not extrapolation.adaptive:
         return extrapolation.advance(previous, current)
     # The extrapolation learned on the host, and needs only a few numbers per direction.

@@ -1,7 +1,7 @@
-"""Automatic choice of n_components and lam, by walk-forward error inside the past window.
+"""Automatic choice of n_components and lam, by the walk-forward error at the end of the past window.
 
-The last codes of the window are predicted one after the other, each from the codes before it, with every candidate
-pair of values. The dictionary must not have been learned from the predicted frames, because their codes would then be
+The last codes of the window are predicted one after the other, each from the codes before it, with every candidate pair
+of values. The dictionary must not have been learned from the predicted frames, because their codes would then be
 smoother than future codes. `PSMT.fit` ensures this, and lets the dictionary learn from these frames after the choice.
 """
 
@@ -46,18 +46,18 @@ class Choice:
     """Mean squared error for each (n_components, lam)."""
 
     def to_json(self) -> dict[str, Any]:
-        """Return the choice as plain values for JSON."""
+        """Return the choice as a dictionary that JSON can store."""
         return asdict(self) | {"scores": [[f, lam, score] for (f, lam), score in self.scores.items()]}
 
     @staticmethod
     def check_stored(name: str, values: object) -> None:
-        """Raise an error unless `values` have the form that `to_json` returns. The message calls them `name`."""
+        """Raise an error unless `values` has the entries that `to_json` returns. The message calls it `name`."""
         size = allowing(None, count())
         mapping({"n_components": size, "lam": real(), "scores": each(_check_score)})(name, values)
 
     @classmethod
     def from_json(cls, stored: dict[str, Any]) -> Self:
-        """Return the choice from the values that `to_json` returned."""
+        """Return the `Choice` that `to_json` converted."""
         scores = {(f, float(lam)): float(score) for f, lam, score in stored["scores"]}
         return cls(stored["n_components"], float(stored["lam"]), scores)
 
@@ -93,10 +93,10 @@ def walk_forward(
     progress: Progress = silent,
     **embedding_options: Any,
 ) -> Choice:
-    """Return the (n_components, lam) that predict the window's last codes best. Only 'auto' parameters are varied.
+    """Return the n_components and lam that predict the last codes best. Only 'auto' parameters are varied.
 
-    An adaptive `extrapolation` learns at the same time, from steps that the embedding was not fitted to. `codes` are
-    (time, n_atoms). `begins` (time,) marks the first code of each series, and the first two codes of a series are not
+    An adaptive `extrapolation` learns on the way, from steps to which the embedding was not fitted. `codes` are (time,
+    n_atoms). `begins` (time,) marks the first code of each series, and the first two codes of a series are not
     predicted. `embedding_options` are those of `embed_window`.
     """
     first = np.zeros(len(codes), dtype=bool) if begins is None else begins
@@ -154,11 +154,11 @@ def choose_by_folds(
     progress: Progress = silent,
     **embedding_options: Any,
 ) -> Choice:
-    """Let an extrapolation choose its parameters on folds of the past. Return the best (n_components, lam) for it.
+    """Let an extrapolation choose its parameters on held-out folds. Return the best n_components and lam for it.
 
     The folds lie at the end of the window of frames (time, n_features) and codes (time, n_atoms). Each fold has an
-    embedding that was learned from the codes before it. lam is the value with which the codes of the last fold are
-    recovered best from their own points. `embedding_options` are those of `embed_window`.
+    embedding that was learned from the codes before it. lam is chosen so that codes of the last fold are recovered from
+    their own points with the least error. `embedding_options` are those of `embed_window`.
     """
     engine, n_folds = engine_for(device), extrapolation.n_folds
     own, length = engine.array(codes), held_out(len(codes))

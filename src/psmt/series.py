@@ -1,4 +1,4 @@
-"""Several series in one array, the first frame of each, and the standardisation of a series by its past.
+"""Several series in one array, and the standardisation of a series by its past.
 
 Subjects or sessions are stacked in time, as in hmmlearn: `X` (time, n_features) with the `lengths` of the series. The
 boundary between two series is called a seam. Models do not learn from the step across a seam.
@@ -93,13 +93,13 @@ class Scaling:
 
     @classmethod
     def none(cls, n_features: int) -> Self:
-        """Return a scaling that changes nothing."""
+        """Return a scaling that leaves frames unchanged."""
         return cls(np.zeros(n_features), np.ones(n_features))
 
     def standardise(self, frames: Array) -> Array:
-        """Return standardised frames (.., n_features)."""
+        """Return standardised frames (..., n_features)."""
         return (frames - self.mean - self.rest) / self.scale
 
     def restore(self, frames: Array) -> Array:
-        """Return the frames (.., n_features) in their original units."""
+        """Return the frames (..., n_features) in their original units."""
         return frames * self.scale + self.rest + self.mean

@@ -35,7 +35,7 @@ N_RECORD = 30
 class StepClock:
     """Measures the time between successive frames that a model receives, and detects uneven steps.
 
-    After dropped frames or a jump in the film, the change between two frames is larger than usual. It is not an event.
+    A large change after dropped frames or a jump in the film must not count as an event.
     """
 
     _QUIET = 5  # frames after an uneven step that are not events either
@@ -49,11 +49,11 @@ class StepClock:
 
     @property
     def seconds(self) -> float | None:
-        """Return the usual time between frames, which is the median of the last steps. None before the third frame."""
+        """Return the usual time between frames, the median of the last steps, or None before the third frame."""
         return float(np.median(self._steps)) if len(self._steps) > 1 else None
 
     def is_even(self, position: float) -> bool:
-        """Receive the time of the next frame in seconds. Return whether this and the last few steps were even."""
+        """Receive the time of the next frame in seconds. Return whether the last few steps had the usual length."""
         step, usual = 0.0 if self._last is None else position - self._last, self.seconds
         self._last = position
         if 0 < step < self._LONGEST:
@@ -64,7 +64,7 @@ class StepClock:
 
 
 class SurpriseEvent(NamedTuple):
-    """A frame that was not expected, the frame before it, and the prediction. All have the shape of the frames."""
+    """An unexpected frame, with the frame before it and the prediction, each (height, width)."""
 
     frame: int
     """Number of the frame, counted from 0."""
@@ -83,9 +83,10 @@ class SurpriseEvent(NamedTuple):
 class SurpriseDetector:
     """Detects unexpected frames of a film or camera, while a model learns what is usual there.
 
-    A `FramePredictor` predicts each frame from the frames before it. A frame is an event if the model says that a new
-    scene begins, or if the error of the prediction is larger than `alarms_per_hour` allows. The threshold follows from
-    the last thousand frames. There are no events among the first 38 frames, and no surprises among the first 138.
+    A `FramePredictor` predicts each frame from the frames before it. A frame is an event if a new scene begins, or if
+    the error of its prediction exceeds a threshold. The threshold is set by the errors of the last thousand frames, so
+    that false alarms occur at the rate `alarms_per_hour`. There are no events among the first 38 frames, and no
+    surprises among the first 138.
 
     Parameters
     ----------
@@ -102,7 +103,7 @@ class SurpriseDetector:
     surprise : float
         Error of the last prediction, relative to the usual error. It is NaN for the first frames.
     expected : (height, width) array or None
-        The last frame, as it was predicted before it came.
+        The prediction of the last frame, made before this frame arrived.
     """
 
     def __init__(self, *, alarms_per_hour: float = 1.0, fps: float = 25.0, device: str = "cpu") -> None:

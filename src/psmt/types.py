@@ -1,4 +1,4 @@
-"""Types that the whole package shares: arrays, progress, predictors."""
+"""Types used in the whole package: arrays, progress callbacks, predictors."""
 
 from collections.abc import Callable
 from typing import Any, Protocol, Self, TypeAlias
@@ -29,17 +29,17 @@ Progress: TypeAlias = Callable[[str, int, int], None]
 
 
 def silent(stage: str, done: int, total: int) -> None:
-    """Ignore progress."""
+    """Progress callback that does nothing."""
 
 
 class Predictor(Protocol):
-    """A predictor that can be evaluated. Its frames are patches (n_features,) or whole frames (height, width)."""
+    """Interface of predictors that can be evaluated. Frames are patches (n_features,) or pictures (height, width)."""
 
     def fit(self, X: ArrayLike, /) -> Self:
         """Learn from the past frames (time, ...)."""
 
     def update(self, x: ArrayLike, /) -> Self:
-        """Receive the next frame."""
+        """Receive the next frame, and return the predictor."""
 
     def predict(self, horizon: int | None = None) -> NDArray[Any]:
         """Return the next frame, or the next `horizon` frames (horizon, ...), each from the predictions before it."""

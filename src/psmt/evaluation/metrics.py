@@ -126,5 +126,5 @@ def _as_floats(predicted: ArrayLike, truth: ArrayLike) -> list[NDArray[Any]]:
 
 
 def _blur(frames: NDArray[Any]) -> NDArray[Any]:
-    """Return the Gaussian-weighted mean around each pixel of frames (.., height, width)."""
+    """Return the Gaussian-weighted mean around each pixel of frames (..., height, width)."""
     return np.asarray(gaussian_filter(frames, _SIGMA, radius=_RADIUS, axes=(-2, -1)))

@@ -1,8 +1,8 @@
 """Step 6 of the paper: rules that predict the next point b of the embedding.
 
-`Linear`, the paper's straight line, repeats the last step from point to point. `Hold` repeats the last point. `Gain`
-repeats a learned part of the last step. `Phase` rotates the point in planes of the embedding. `Dynamics` learns a
-transition matrix of points and frames. A new rule is one file in this folder with a subclass of `Extrapolation`.
+`Linear`, the paper's rule, continues in a straight line. `Hold` repeats the last point. `Gain` repeats a learned
+fraction of the last step. `Phase` rotates the point in planes of the embedding. `Dynamics` learns a transition matrix
+of points and frames. A new rule is one file in this folder with a subclass of `Extrapolation`.
 """
 
 from importlib import import_module

@@ -1,4 +1,4 @@
-"""The base class of extrapolations, and the list of all of them."""
+"""The base class of extrapolations, and the register of all of them."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ Window: TypeAlias = Callable[[], tuple[Array, Array]]
 
 
 class Fold(NamedTuple):
-    """A held-out part of the window, from `start` to `stop - 1`, and points (time, n) of the whole window.
+    """A held-out part of the window, from frame `start` to frame `stop - 1`, for choosing parameters.
 
-    The embedding of the points was learned from the frames before `start`.
+    `points` (time, n) is the whole window, in an embedding that was learned only from the frames before `start`.
     """
 
     start: int
@@ -29,11 +29,11 @@ class Fold(NamedTuple):
 
 
 class Extrapolation(AttributeState, ABC):
-    """A rule that continues trajectories in the embedding.
+    """A rule that predicts the next point of a trajectory in the embedding.
 
     A subclass needs a `name` and `advance`. A rule can learn in two ways:
 
-    - From three successive points at a time, to which the embedding was not fitted (`adaptive`, `observe`).
+    - From three successive points at a time (`adaptive`, `observe`). The embedding was not fitted to these points.
     - From a window of frames and codes (`learn_window`, `receive`). Such a rule may also predict whole frames, and
       choose its parameters on held-out parts of the past (`n_folds`, `choose`).
 
@@ -61,49 +61,50 @@ class Extrapolation(AttributeState, ABC):
 
     @abstractmethod
     def advance(self, previous: Array, current: Array, /) -> Array:
-        """Return the point (n_components,) that follows the last two."""
+        """Return the point (n_components,) predicted to follow the last two points."""
 
     def observe(self, points: Array, pictures: Array) -> None:
         """Learn from three successive points (3, n_components) and their decoded frames (3, n_features)."""
 
     def fit(self, trajectory: Array, pictures: Array) -> Self:
-        """Learn from an embedded sequence (time, n_components) and its decoded frames (time, n_features)."""
+        """Learn from a sequence of points (time, n_components) and their decoded frames (time, n_features)."""
         for t in range(len(trajectory) - 2):
             self.observe(trajectory[t : t + 3], pictures[t : t + 3])
         return self
 
     def choose(self, frames: Array, begins: Mask, folds: Sequence[Fold], sizes: Sequence[int]) -> None:
-        """Choose the parameters of the rule with the least error on folds of the past frames (time, n_features).
+        """Set the parameters of the rule to those with the least error on held-out parts of the past (`folds`).
 
-        `begins` (time,) marks the first frame of each series. `sizes` are the values of `n_points` to choose from.
+        `frames` are (time, n_features). `begins` (time,) marks the first frame of each series. `sizes` are the values
+        of `n_points` to choose from.
         """
 
     def learn_window(self, frames: Array, codes: Array, embedding: Array, begins: Mask) -> None:
-        """Learn from the frames (time, n_features) and codes (time, n_atoms) of the window. `PSMT.fit` calls this last.
+        """Learn from the frames (time, n_features) and codes (time, n_atoms) of the window, at the end of `PSMT.fit`.
 
         `begins` (time,) marks the first frame of each series, and each cut if the model has ``on_cut="hold"``.
         """
 
     def continue_series(self, frames: Array, codes: Array, embedding: Array) -> None:
-        """Continue with another series of frames (n, n_features). `codes` (time, n_atoms) are those of the window."""
+        """Continue with another series of frames (n, n_features). `codes` (time, n_atoms) is the whole window."""
 
     def rewind(self, n: int, codes: Array, embedding: Array) -> None:
-        """Forget the last `n` frames. The codes (time, n_atoms) and the embedding are those of the shorter window."""
+        """Forget the last `n` frames. `codes` (time, n_atoms) and `embedding` are those of the window without them."""
 
     def receive(self, frame: Array, code: Callable[[], Array], window: Window | None, *, begins: bool) -> None:
         """Receive the next frame (n_features,). If `begins` is True, it is the first frame of a new scene.
 
-        `code` returns the code (n_atoms,) of the frame, and `window` returns the codes and embedding of the window. If
-        `window` is None, learned values must not change.
+        Calling `code` gives the code (n_atoms,) of the frame. Calling `window` gives the codes and the embedding of the
+        window. If `window` is None, learned values must not change.
         """
 
     def predict_points(self, horizon: int) -> Array | None:
-        """Return the next points (horizon, n_points) in `embedding`. None means that `advance` is used instead."""
+        """Return the next points (horizon, n_points) of `embedding`, or None to use `advance` instead."""
 
     def predict_frames(self, horizon: int) -> Array | None:
-        """Return the next frames (horizon, n_features). None means that they are decoded from predicted codes."""
+        """Return the next frames (horizon, n_features), or None to decode predicted codes instead."""
 
     @classmethod
     def schema(cls) -> dict[str, Field]:
-        """Return the schema of the saved state."""
+        """Return the shapes and bounds that the saved arrays must have, by name."""
         return {}

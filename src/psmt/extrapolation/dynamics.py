@@ -1,10 +1,10 @@
 """Linear dynamics of frames and points together, learned from the window.
 
-The model is a vector autoregression. A row ``y_t`` (n,) is a frame together with its point. The state after this row
-consists of the row, the row before it, and a fading mean of all rows so far: ``s_t = (y_t, y_(t-1), m_t)`` with
-``m_t = m_(t-1) + (y_t - m_(t-1)) / MEMORY``. The next row is ``y_(t+1) = s_t W``. The matrix W (3 n, n) is learned by
-ridge regression. For each coordinate, the three weights of its own past are penalised far less than the weights of the
-other coordinates (the Minnesota prior of econometrics). Predictions beyond one step iterate the matrix.
+The model is a vector autoregression. A row ``y_t`` (n,) is a frame together with its point in the embedding. The state
+``s_t = (y_t, y_(t-1), m_t)`` consists of this row, the row before it, and an exponentially weighted mean of all rows so
+far, ``m_t = m_(t-1) + (y_t - m_(t-1)) / MEMORY``. The next row is ``y_(t+1) = s_t W``. The matrix W (3 n, n) is learned
+by ridge regression. For each coordinate, the three weights of its own past are penalised far less than the weights of
+the other coordinates (the Minnesota prior of econometrics). Predictions beyond one step iterate the matrix.
 """
 
 from __future__ import annotations
@@ -52,16 +52,16 @@ EVERY = 16
 
 
 class Dynamics(Extrapolation):
-    """A transition matrix for the points of the embedding and the frames that they represent.
+    """Predicts points of the embedding together with their frames, by a learned transition matrix.
 
-    It generalises `Gain` from one number per direction to a matrix. The part of a frame that its code does not explain
-    is predicted too. Predictions of unpredictable coordinates shrink to the mean of the window.
+    `Gain` learns one number per direction; this rule learns a matrix. It also predicts the part of a frame that its
+    code does not explain. Predictions of unpredictable coordinates shrink to the mean of the window.
 
-    `choose` sets three parameters: the ridge penalty, the number of points, and the anchor towards which the matrix is
-    shrunk (the mean, the last row, or the matrix of the other series in the window). It minimises the walk-forward
-    error over one to five steps inside the past, with dictionaries and embeddings that were not fitted to the predicted
-    frames. `receive` updates the state with each frame, and learns the matrix again from the window every few frames.
-    If the window holds several series, the matrix is that of the latest series.
+    `choose` sets three parameters: the ridge penalty, the number of directions of the embedding, and the anchor. The
+    matrix is shrunk towards the anchor: a return to the mean, no change, or the matrix of the other series in the
+    window. The choice has the least walk-forward error over one to five steps. The scored frames are held out: neither
+    dictionary nor embedding was fitted to them. `receive` updates the state with each frame, and learns the matrix
+    again from the window every few frames. If the window holds several series, the matrix is that of the latest series.
 
     Examples
     --------
@@ -99,7 +99,7 @@ class Dynamics(Extrapolation):
     # Learning
 
     def choose(self, frames: Array, begins: Mask, folds: Sequence[Fold], sizes: Sequence[int]) -> None:
-        """Choose the penalty, the number of points and the anchor with the least error on `folds` of the past."""
+        """Set the penalty, the number of directions and the anchor to those with the least error on the `folds`."""
         errors: dict[tuple[int, str, float], Array] = {}
         for fold in folds:
             for size in sizes:
@@ -127,19 +127,19 @@ class Dynamics(Extrapolation):
             self._anchor = ANCHORS.index(anchor)
 
     def learn_window(self, frames: Array, codes: Array, embedding: Array, begins: Mask) -> None:
-        """Learn the matrix from a window of frames (time, n_features) and codes (time, n_atoms), and set the state."""
+        """Learn the matrix, and set the state, from a window of frames (time, n_features) and codes (time, n_atoms)."""
         self._frames, self._begins, self._since = frames, begins, 0
         self.embedding = embedding[: self.n_points]
         self._learn(frames, codes @ self.embedding.T, begins)
 
     def continue_series(self, frames: Array, codes: Array, embedding: Array) -> None:
-        """Learn again after another series of frames (n, n_features) entered the window of codes (time, n_atoms)."""
+        """Learn again after a new series of frames (n, n_features) has entered the window of codes (time, n_atoms)."""
         begins = np.concatenate([self._begins, np.arange(len(frames)) == 0])
         known = np.concatenate([self._frames, frames])
         self.learn_window(known[-len(codes) :], codes, embedding, begins[-len(codes) :])
 
     def rewind(self, n: int, codes: Array, embedding: Array) -> None:
-        """Learn from the window without its last `n` frames."""
+        """Remove the last `n` frames of the window, and learn the matrix again."""
         self.learn_window(self._frames[:-n], codes, embedding, self._begins[:-n])
 
     def receive(self, frame: Array, code: Callable[[], Array], window: Window | None, *, begins: bool) -> None:
@@ -165,7 +165,7 @@ class Dynamics(Extrapolation):
         self._weights, self._row_states = _solve(own, others, ANCHORS[self._anchor], self.penalty), states[-1]
 
     def _rows(self, frames: Array, points: Array, learned: int | None = None) -> Array:
-        """Return rows (time, n) of frames and points. The first `learned` ones determine means, axes and scales."""
+        """Return rows (time, n) of frames and points, scaled by statistics of the first `learned` rows (None: all)."""
         known = slice(learned)
         self._frame_mean, self._point_mean = frames[known].mean(axis=0), points[known].mean(axis=0)
         deviations = frames - self._frame_mean
@@ -208,7 +208,7 @@ class Dynamics(Extrapolation):
         return scaled + self._point_mean
 
     def fit(self, trajectory: Array, _pictures: Array) -> Self:
-        """Learn from an embedded sequence (time, n_components). Its decoded frames are not used."""
+        """Learn from a sequence of points (time, n_components). Its decoded frames are not used."""
         begins = np.zeros(len(trajectory), dtype=bool)
         nothing = np.zeros((len(trajectory), 0))
         eighth = max(len(trajectory) // 8, 1)
@@ -242,7 +242,7 @@ class Dynamics(Extrapolation):
 
     @classmethod
     def schema(cls) -> dict[str, Field]:
-        """Return the schema of the saved state."""
+        """Return the shapes and bounds that the saved arrays must have, by name."""
         most = float(len(ANCHORS) - 1)
         vector = Field(("n_features",))
         return {
@@ -260,9 +260,9 @@ class Dynamics(Extrapolation):
 
 
 def _moments(states: Array, rows: Array, begins: Mask, stop: int) -> tuple[Moments, Moments | None]:
-    """Return the moments of the latest series in the rows before `stop`, and the moments of all earlier series.
+    """Return the `Moments` of the latest series in the rows before `stop`, and those of all earlier series together.
 
-    If the latest series, or all earlier ones together, are too short, return the moments of all series, and None.
+    If the latest series, or the earlier ones together, are too short, return the moments of all series, and None.
     """
     starts = np.flatnonzero(begins[:stop])
     first = int(starts[-1]) if len(starts) else 0
@@ -273,9 +273,9 @@ def _moments(states: Array, rows: Array, begins: Mask, stop: int) -> tuple[Momen
 
 
 def _solve(own: Moments, others: Moments | None, anchor: str, penalty: float) -> Array:
-    """Return the transition matrix W (3 n, n) of the series with the moments `own`, shrunk to one of the `ANCHORS`.
+    """Return the transition matrix W (3 n, n) for the moments `own` of a series, shrunk towards one of the `ANCHORS`.
 
-    `penalty` is the ridge penalty. The anchor 'others' is the matrix of the earlier series, with the moments `others`.
+    `penalty` is the ridge penalty. The anchor 'others' is the matrix that fits the moments `others` of earlier series.
     """
     if anchor == "last":
         return own.solve(penalty, np.eye(*own.outputs.shape))
@@ -283,15 +283,15 @@ def _solve(own: Moments, others: Moments | None, anchor: str, penalty: float) ->
 
 
 def _scored_times(begins: Mask, start: int, stop: int) -> Ints:
-    """Return the times (n,) after which the next `HORIZON` rows lie in [start, stop) and in one series."""
+    """Return the times t (n,) for which the rows t + 1 to t + HORIZON lie in [start, stop) and in one series."""
     times = np.arange(max(start - 1, 0), max(stop - HORIZON, 0))
     return np.asarray(times[~begins[times[:, None] + np.arange(1, HORIZON + 1)].any(axis=1)])
 
 
 def states_of(rows: Array, begins: Mask) -> Array:
-    """Return the states (time, 3 n) of rows (time, n), which are deviations from their mean.
+    """Return the states (time, 3 n) of rows (time, n). Rows are deviations from their mean.
 
-    The first row of a series has no past, so it also serves as the previous row. The fading mean starts at zero.
+    At the first row of a series, the previous row is set to the same row, and the exponential mean starts at zero.
 
     >>> states_of(np.array([[6.0], [12.0]]), np.array([True, False])).tolist()
     [[6.0, 6.0, 1.0], [12.0, 6.0, 2.833333333333333]]
@@ -308,7 +308,7 @@ def states_of(rows: Array, begins: Mask) -> Array:
 
 
 def next_state(state: Array, row: Array) -> Array:
-    """Return the state (.., 3 n) that follows `state` after a row (.., n)."""
+    """Return the state (..., 3 n) that follows the state `state` when the row (..., n) arrives."""
     n = row.shape[-1]
     mean = state[..., 2 * n :]
     return np.concatenate([row, state[..., :n], mean + (row - mean) / MEMORY], axis=-1)
@@ -316,23 +316,23 @@ def next_state(state: Array, row: Array) -> Array:
 
 @dataclass(frozen=True)
 class Moments:
-    """Sums over pairs of a state s and the row y that follows it."""
+    """Sums for the regression: over pairs of a state s and the row y that follows it."""
 
     inputs: Array  # sum of s s' (3 n, 3 n)
     outputs: Array  # sum of s y' (3 n, n)
 
     @classmethod
     def of(cls, states: Array, rows: Array, before: Ints) -> Self:
-        """Return the sums over the pairs of a state at a time in `before` and the row at the next time."""
+        """Return the sums over pairs of the state at time t and the row at time t + 1, for each t in `before`."""
         inputs = states[before]
         return cls(inputs.T @ inputs, inputs.T @ rows[before + 1])
 
     def solve(self, penalty: float, prior: Array | None = None) -> Array:
-        """Return the transition matrix W (3 n, n) by ridge regression towards a prior (3 n, n). None means zero.
+        """Return the transition matrix W (3 n, n) by ridge regression towards `prior` (3 n, n), or zero for None.
 
         The penalty is relative to the mean square of the inputs. Each coordinate has smaller penalties on its own past.
-        One inverse, with the larger penalties, serves all coordinates. For each coordinate it is corrected by a
-        downdate of rank 3 (Woodbury).
+        The matrix with the larger penalties is inverted once, and corrected for each coordinate by a downdate of rank 3
+        (Woodbury).
         """
         n_inputs, n = self.outputs.shape
         scale = float(np.trace(self.inputs)) / n_inputs or 1.0  # any penalty will do for rows that never move
@@ -357,7 +357,7 @@ def pairs_within(begins: Mask, first: int, stop: int) -> Ints:
 
 
 def rollout(states: Array, weights: Array, horizon: int) -> Array:
-    """Return the next rows (horizon, .., n) after states (.., 3 n), each from the prediction before it."""
+    """Return the next rows (horizon, ..., n) after states (..., 3 n). Each step continues from the step before."""
     rows = []
     for _ in range(horizon):
         rows.append(states @ weights)

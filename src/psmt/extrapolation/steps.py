@@ -1,4 +1,4 @@
-"""Rules that continue the last step: the paper's straight line, no motion, learned gains, and rotations."""
+"""Rules that continue the last step: a straight line (the paper's), no motion, learned gains, and rotations."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from psmt.types import Array
 
 
 class Linear(Extrapolation):
-    """The paper's rule, which repeats the last step. The next point is ``2 b - b_before``."""
+    """The paper's rule, which repeats the last step: the next point is ``2 b - c`` after the points c and b."""
 
     name = "linear"
 
@@ -24,7 +24,7 @@ class Linear(Extrapolation):
 
 
 class Hold(Extrapolation):
-    """The rule without motion, in which the next point is the last point."""
+    """The rule without motion: the next point equals the last point."""
 
     name = "hold"
 
@@ -34,10 +34,10 @@ class Hold(Extrapolation):
 
 
 class _Correlation(Extrapolation):
-    """Base of rules that learn the correlation between predicted motion and the motion that follows.
+    """Base of rules that learn the correlation between predicted and observed motion.
 
-    They learn one correlation for each direction, and a common one for all directions together. The correlation of a
-    direction is shrunk towards the common one.
+    They learn one correlation for each direction of the embedding, and a common one for all directions. The correlation
+    of a direction is shrunk towards the common one.
     """
 
     predicts_change = adaptive = True
@@ -51,34 +51,35 @@ class _Correlation(Extrapolation):
         self._own = np.zeros((3, 0))
 
     def _add(self, common: tuple[Array, Array], own: tuple[Array, Array], width: int) -> None:
-        """Add one observation to the sums for the common correlation and for the correlations of `width` directions.
+        """Add one observation to the sums from which the common and the `width` separate correlations are computed.
 
-        `common` and `own` are pairs of arrays (n,): the products of two motions, and their mean energies. A correlation
-        is the sum of products divided by the sum of energies.
+        `common` and `own` are pairs of arrays (n,): the products of two motions, and the mean of their squares
+        (energy). A correlation is the sum of products divided by the sum of energies.
         """
         kept = np.exp(-1.0 / self._MEMORY)
         self._common = kept * self._common + _terms(*(part.sum(keepdims=True) for part in common))
         self._own = kept * _widened(self._own, width) + _widened(_terms(*own), width)
 
     def _correlations(self, n: int) -> Array:
-        """Return the correlation (n,) of each direction: the common one plus the difference from it.
+        """Return the correlation (n,) of each direction: the common correlation plus a separate difference.
 
-        Both are soft-thresholded, the common one at one standard error and the difference at two.
+        The common correlation is soft-thresholded at one standard error, and the difference at two.
         """
         common = _significant(self._common, 0.0, 1.0)
         return common + _significant(_widened(self._own, n)[:, :n], common, 2.0)
 
 
 class Gain(_Correlation):
-    """One gain per direction: the fraction of the last step that the next step repeats.
+    """Repeats a learned fraction of the last step, the gain, in each direction of the embedding.
 
     The gain is the lag-one autocorrelation of the steps over an exponentially weighted past, so it lies in [-1, 1]. It
-    is near 1 for directions that glide, 0 for those that wander, and negative for those that flicker. The common gain,
-    which is that of the decoded frames, is soft-thresholded by one standard error. The difference of each direction
-    from it is soft-thresholded by two. Without evidence of motion the gains are zero, and the last point is repeated.
+    is near 1 for steady motion, near 0 for a random walk, and negative for flicker. A common gain is computed from the
+    decoded frames and soft-thresholded at one standard error. The difference between the gain of a direction and the
+    common gain is soft-thresholded at two. Without evidence of motion the gains are zero, and the last point is
+    repeated.
 
-    The model passes only steps to which its embedding was not fitted. Other gains would be too large: with three codes
-    per atom, the leading ones are near 0.7 in the window and near 0 on the next frames.
+    The model passes only steps to which its embedding was not fitted, because other gains are too large: with three
+    codes per atom, the leading gains are near 0.7 in the window and near 0 on the next frames.
 
     Examples
     --------
@@ -107,18 +108,18 @@ class Gain(_Correlation):
 
     @classmethod
     def schema(cls) -> dict[str, Field]:
-        """Return the schema of the saved state."""
+        """Return the shapes and bounds that the saved arrays must have, by name."""
         return {"common": _field_of_sums(1), "own": _field_of_sums("n_gains")}
 
 
 class Phase(_Correlation):
-    """Rotations: in each plane of the embedding in which the scene rotates, the last rotation is repeated.
+    """Repeats the last rotation in each plane of the embedding in which the scene rotates.
 
     The planes are computed from the lag-one covariance ``L = sum b_t b_(t-1)'`` of the points b. A scene that rotates
     by a steady angle in some plane contributes the sine of this angle to the antisymmetric part ``L - L'``. The
-    eigenvectors of this part are complex conjugate pairs that span the planes. Rotations that are as frequent in one
-    sense as in the other cancel and are not found. The coordinates of a point in a plane form a complex number, and
-    the next point continues the phase of the last two.
+    eigenvectors of this part are complex conjugate pairs that span the planes. Rotations that occur equally often in
+    both senses cancel, and are not found. The coordinates of a point in a plane form a complex number. Its phase
+    advances from the last point to the next by as much as it did in the last step.
 
     Directions that do not rotate are continued by the gains of `Gain`. In a plane, the next point lies between the
     prediction by gains (share 0) and the prediction by rotation (share 1). The share of a plane is the correlation of
@@ -150,7 +151,7 @@ class Phase(_Correlation):
         self._planes: dict[int, NDArray[np.complex128]] = {}
 
     def observe(self, points: Array, pictures: Array) -> None:
-        """Learn from three points (3, n_components). The third is predicted and scored before it is used."""
+        """Learn from three points (3, n_components). First the third is predicted, to learn the shares of planes."""
         before, now, came = points[:, : self._SHOWN]
         width = max(len(now), len(self._lagged))
         straight = self.planes(len(now)) @ self._line.advance(before, now)
@@ -183,7 +184,7 @@ class Phase(_Correlation):
     def advance(self, previous: Array, current: Array, /) -> Array:
         """Return the next point (n_components,).
 
-        It is the prediction by `Gain`, moved in each plane by the plane's share towards the prediction by rotation.
+        In each plane, the prediction by `Gain` is moved towards the prediction by rotation, by the share of the plane.
         """
         shown = slice(self._SHOWN)
         planes = self.planes(len(current))
@@ -193,7 +194,7 @@ class Phase(_Correlation):
         return following
 
     def _turned(self, previous: Array, current: Array) -> NDArray[np.complex128]:
-        """Return the complex coordinates (n_planes,) of the next point if each plane repeats its last rotation."""
+        """Return the next point as complex coordinates (n_planes,), if each plane repeats its last rotation."""
         planes = self.planes(len(current))
         before, now = planes @ previous, planes @ current
         turn = now * before.conj()
@@ -207,20 +208,20 @@ class Phase(_Correlation):
 
     @classmethod
     def schema(cls) -> dict[str, Field]:
-        """Return the schema of the saved state."""
+        """Return the shapes and bounds that the saved arrays must have, by name."""
         lagged = Field(("n_lagged", "n_lagged"), low=-LARGEST_SQUARE, high=LARGEST_SQUARE, may_be_empty=True)
         own = {"lagged": lagged, "common": _field_of_sums(1), "own": _field_of_sums("n_planes")}
         return own | under("line_", Gain.schema())
 
 
 def _steps(triple: Array) -> tuple[Array, Array]:
-    """Return two arrays (n,) for three points (3, n): the product of the two steps, and the steps' mean energy."""
+    """Return, for three points (3, n), the product (n,) of the two steps and the mean (n,) of their squares."""
     before, after = np.diff(triple, axis=0)
     return before * after, 0.5 * (before**2 + after**2)
 
 
 def _terms(product: Array, energy: Array) -> Array:
-    """Return the terms (3, n) that are summed for a correlation: products, energies (n,) and squared energies."""
+    """Return the summands (3, n) of a correlation: the products, the energies and the squared energies, each (n,)."""
     return np.array([product, energy, energy**2])
 
 
@@ -240,7 +241,7 @@ def _widened(sums: Array, width: int) -> Array:
 
 
 def _significant(sums: Array, prior: Array | float, n_errors: float) -> Array:
-    """Return the difference (n,) of correlations from `prior`, soft-thresholded at a number of standard errors."""
+    """Return the correlations minus `prior` (n,), soft-thresholded at `n_errors` standard errors."""
     repeated, energy, squared = sums
     known = energy > 0
     difference = np.divide(repeated, energy, out=np.zeros_like(energy), where=known) - prior

@@ -115,7 +115,7 @@ class ForecastErrors(AttributeState):
 
     @classmethod
     def schema(cls, n_features: Size) -> dict[str, Field]:
-        """Return the schema of the saved state."""
+        """Return the shapes and bounds that the saved arrays must have, by name."""
         each = ("n_ahead", n_features)
         return {
             "errors": Field(("n_errors", *each)),

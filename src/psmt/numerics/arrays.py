@@ -197,7 +197,7 @@ def orthonormal_columns(matrix: Array) -> Array:
 
 
 def add_to_diagonal(matrices: Array, values: Array | float) -> Array:
-    """Add values (.., n) to the diagonals of matrices (.., n, n) in place, and return the matrices."""
+    """Add values (..., n) to the diagonals of matrices (..., n, n) in place, and return the matrices."""
     if is_numpy_array(matrices):
         np.einsum("...ii->...i", matrices)[...] += values
     else:

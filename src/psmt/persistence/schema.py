@@ -242,4 +242,4 @@ def _is_moment(array: NDArray[Any]) -> bool:
 
 
 MOMENT = (_is_moment, "is not a matrix of second moments: symmetric, with no entry larger than its diagonal allows")
-"""Check that arrays (.., n, n) can be second moments, by the Cauchy-Schwarz inequality."""
+"""Check that arrays (..., n, n) can be second moments, by the Cauchy-Schwarz inequality."""

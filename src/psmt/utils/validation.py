@@ -337,7 +337,7 @@ def check_finite(values: NDArray[np.floating], *, name: str, error: type[ValueEr
 
 
 def check_levels(values: ArrayLike, *, name: str, n_axes: int) -> NDArray[np.float32]:
-    """Return finite float32 levels: (height, width) if `n_axes` is 2, (time, height, width) if 3; colours (.., 3)."""
+    """Return finite float32 levels: (height, width) if `n_axes` is 2, (time, height, width) if 3; colours (..., 3)."""
     array = as_array(values, name=name)
     wanted = "time, height, width" if n_axes == 3 else "height, width"
     colour = array.ndim == n_axes + 1 and array.shape[-1] == 3
