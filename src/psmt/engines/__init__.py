@@ -1,8 +1,8 @@
 """Engines: the operations that take most of the time, implemented for each kind of hardware.
 
 `psmt.engines.contract` declares what an engine must provide. Kernels take and return engine arrays, which stay on the
-device, so a model moves only one frame in and one frame out. Code outside this package works on engine arrays through
-their array namespace and does not depend on the engine.
+device. For each step, a model copies only one frame to the device and one frame back. Code outside this package uses
+the functions of the array API standard on these arrays, so the same code runs on every engine.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ __all__ = ["Engine", "engine_for", "engine_name"]
 
 
 def engine_name(device: str, dtype: str = "float64") -> str:
-    """Return device and dtype as one string, such as 'cuda/float32', for functions whose only argument is a device."""
+    """Return one name for a device and a dtype, such as 'cuda/float32', which `engine_for` accepts as a device."""
     return device if dtype == "float64" else f"{device}/{dtype}"
 
 
@@ -25,10 +25,10 @@ def engine_name(device: str, dtype: str = "float64") -> str:
 def engine_for(device: str, dtype: str = "float64") -> Engine:
     """Return the engine of a device: 'cpu' (NumPy and compiled kernels), or 'cuda', 'cuda:1', .. (torch on a GPU).
 
-    'torch:cpu' is the torch engine without a GPU, which is slow but useful for tests. With dtype 'float32', which only
-    torch devices accept, codes are solved and recovered in single precision. Moments and embeddings stay in double
-    precision. The device may also be a name from `engine_name`. `DeviceError` is raised if the device or its dtype is
-    unknown, torch is not installed, or there is no such GPU.
+    'torch:cpu' is the torch engine without a GPU, which is slow but useful for tests. `device` may also be a name from
+    `engine_name`. With dtype 'float32', which only torch devices accept, the lassos of coding and recovery are solved
+    in single precision. Moments and embeddings stay in double precision. `DeviceError` is raised if the device or its
+    dtype is unknown, torch is not installed, or there is no such GPU.
     """
     if not isinstance(device, str):
         raise DeviceError(f"device={device!r} is not the name of a device; use 'cpu', or 'cuda' for a GPU")

@@ -1,4 +1,4 @@
-"""The engine contract: array conversions and the kernels that take most of the time."""
+"""The engine contract: what every engine provides, which are array conversions and the most expensive operations."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ Work = TypeVar("Work", bound=Callable[..., tuple[object, ...]])
 
 
 class LassoResult(NamedTuple):
-    """Solutions of non-negative lassos and their duality gaps, which bound the error of the objective."""
+    """Coefficients of non-negative lassos, and their duality gaps (upper bounds on the error of the objective)."""
 
     coef: Array
     gap: Array | float
 
 
 class Bound(NamedTuple):
-    """Upper bound on a weighted sum of the coefficients of a lasso."""
+    """Constraint of n lassos: the sum of the coefficients, weighted by `worth`, is at most `limit`."""
 
     worth: Array  # weights (n_columns,) of the coefficients, >= 0
     limit: Array  # largest weighted sum (n,) of each problem
 
 
 class LowRankChange(NamedTuple):
-    """Change of the covariance V of a window's codes, and of the second moment S of the codes' second differences.
+    """Low-rank change of the codes' covariance V, and of the second moment S of the codes' second differences.
 
-    The change is a sum of ``weight v v'`` over vectors v. When the window slides, the first vector is the code that
-    arrived and the second is the code that left. If V is centred, the mean of the other codes of the window is
-    subtracted from each of the two. The weights of V are zero for all other vectors.
+    Both changes are sums of ``weight v v'`` over the same vectors v, with different weights. When a window slides, the
+    first vector is the code that arrived and the second is the code that left. If V is centred, the mean of the other
+    codes of the window is subtracted from both. All other vectors have the weight zero in the change of V.
     """
 
     vectors: Array  # (n, n_features)
@@ -48,22 +48,22 @@ class LowRankChange(NamedTuple):
 
 
 class Resident(ABC):
-    """Object that holds several arrays and is an argument of a function given to `Engine.capture`.
+    """Argument of a captured function (`Engine.capture`) that holds several arrays.
 
-    When the captured function is called, some of the arrays are copied. The others, called resident, are used in place.
+    A call of the captured function copies some of these arrays. It uses the others, called resident, where they are.
     """
 
     @abstractmethod
     def parts(self) -> tuple[tuple[AnyArray, ...], tuple[AnyArray, ...], tuple[Hashable, ...]]:
-        """Return the arrays to copy, the resident arrays, which may be changed in place, and the constants."""
+        """Return the arrays to copy, the resident arrays (work may change these in place), and the constants."""
 
     @abstractmethod
     def with_arrays(self, copied: tuple[AnyArray, ...], resident: tuple[AnyArray, ...], /) -> Self:
-        """Return a copy of this object that holds the given arrays, which have the same shapes."""
+        """Return an object like this one that holds the given arrays, which must have the same shapes."""
 
 
 class ResidentArrays(tuple[AnyArray, ...], Resident):
-    """Tuple of arrays that captured work uses in place, without copying them."""
+    """Tuple of arrays that a captured function (`Engine.capture`) uses in place, without copying them."""
 
     def parts(self) -> tuple[tuple[()], tuple[AnyArray, ...], tuple[()]]:  # noqa: D102
         return (), tuple(self), ()
@@ -73,20 +73,20 @@ class ResidentArrays(tuple[AnyArray, ...], Resident):
 
 
 class InverseOperator(Protocol):
-    """Inverse (n_features, n_features) of a complex symmetric matrix, which changes by outer products."""
+    """Inverse (n_features, n_features) of a complex symmetric matrix, which can be updated by low-rank changes."""
 
     def times(self, vectors: Array) -> Array:
-        """Return the operator times the real columns of `vectors` (n_features, n)."""
+        """Return the product (n_features, n) of the inverse with a real matrix `vectors` (n_features, n)."""
 
     def subtract(self, left: Array, right: Array) -> None:
-        """Subtract the symmetric product ``left right'`` of matrices (n_features, n) from the operator."""
+        """Subtract ``left right'``, a symmetric product of matrices (n_features, n), from the inverse."""
 
     def refactorise(self, matrix: Array) -> None:
-        """Replace the operator by the inverse of another matrix (n_features, n_features)."""
+        """Replace the stored inverse by the inverse of a new matrix (n_features, n_features)."""
 
 
 class Engine(Protocol):
-    """Kernels for one kind of hardware. There is one hashable engine object for each device and precision."""
+    """All operations of one device in one precision. Engines are hashable."""
 
     device: str  # the name that `engine_for` takes
     captures: bool  # whether `capture` records work; if so, no step may read a result on the host
@@ -96,24 +96,24 @@ class Engine(Protocol):
 
     @property
     def frames(self) -> FrameKernels:
-        """Kernels for whole frames, in float32."""
+        """Operations on whole frames, in float32."""
 
     # Arrays
 
     def array(self, values: ArrayLike) -> Array:
-        """Return an engine array of float64 with the given values."""
+        """Return the values as a float64 array on this engine's device."""
 
     def numpy(self, values: Array) -> NDArray[np.float64]:
-        """Return a NumPy array with the values of an engine array."""
+        """Return an array of this engine as a NumPy array."""
 
     def dense(self, values: csr_array) -> Array:
-        """Return an engine array of float64 with the values of a sparse one. Only non-zero values are transferred."""
+        """Return a sparse matrix as a dense float64 array of this engine. Only non-zero values are transferred."""
 
     def sparse(self, values: Array) -> csr_array:
-        """Return a sparse host array with the values of an engine array. Only non-zero values are transferred."""
+        """Return an array of this engine as a SciPy sparse matrix. Only non-zero values are transferred."""
 
     def solver_array(self, values: Array) -> Array:
-        """Return the values in the precision in which lassos are solved."""
+        """Return an array of this engine in the precision of the lasso solver, float32 or float64."""
 
     # Non-negative lassos: min 1/2 ||x - sum_j a_j d_j||^2 + sum_j penalty_j a_j over a >= 0, to a duality gap of
     # tol ||x||^2 / 2. Columns d_j, one per row, have unit norm or are zero. Coefficients are float64.
@@ -128,34 +128,34 @@ class Engine(Protocol):
         norms: Array | None = None,
         gram: Array | None = None,
     ) -> Array:
-        """Return lasso coefficients (n, n_columns) of targets (n, n_features), divided by `norms` if they are given."""
+        """Return lasso coefficients (n, n_columns) of targets (n, n_features), divided by `norms` (n_columns,)."""
 
     def solve_next(
         self, columns: Array, target: Array, penalty: Array, *, tol: float, start: Array, gram: Array
     ) -> Array:
-        """Return the lasso coefficients (n_columns,) of one target. The non-zero entries of `start` are tried first."""
+        """Return the lasso coefficients (n_columns,) of one target. The search begins at the support of `start`."""
 
     def solve_bounded(
         self, columns: Array, targets: Array, penalty: Array, bound: Bound, *, tol: float, start: Array
     ) -> Array:
         """Return the lasso coefficients (n, n_columns) of targets (n, n_features), with a bound on their weighted sums.
 
-        All columns of a problem have the same penalty. `penalty` is (1,) for one value, or (n,) for one value per
-        problem. The non-zero entries of `start` (n, n_columns) are tried first.
+        All columns of a problem have the same penalty. `penalty` is (n,), or (1,) if all problems have the same. The
+        search begins with the non-zero entries of `start` (n, n_columns).
         """
 
     # Dictionary learning
 
     def add_codes(self, codes: Array, samples: Array, kept: float, code_code: Array, code_sample: Array) -> None:
-        """Scale `code_code` and `code_sample` by `kept`. Add ``a a'`` and ``a x'`` of all codes a and samples x."""
+        """Scale `code_code` and `code_sample` by `kept`, then add ``a a'`` and ``a x'`` of each code a and sample x."""
 
     def sweep_atoms(self, atoms: Array, code_code: Array, code_sample: Array, used: Mask) -> None:
-        """Improve the unit-norm atoms in the mask `used` by one sweep of block-coordinate descent, in place."""
+        """Improve the unit-norm atoms in the mask `used` in place, by one sweep of block-coordinate descent."""
 
     # Low-rank updates
 
     def code_window(self, codes: Array, begins: Mask | None = None) -> CodeWindow:
-        """Return a window of codes (n, n_features) with their sums. `begins` (n,) marks first codes of series."""
+        """Return the window of codes (n, n_features). The mask `begins` (n,) marks the first code of each series."""
 
     def inverse(self, matrix: Array) -> InverseOperator:
         """Return the inverse of a complex symmetric matrix (n_features, n_features)."""
@@ -163,14 +163,14 @@ class Engine(Protocol):
     # How work is carried out
 
     def capture(self, work: Work) -> Work:
-        """Return a function that runs `work` in one GPU launch. An engine without this returns `work` itself."""
+        """Return a function that runs `work` as one GPU launch (a CUDA graph), or `work` itself on a CPU."""
 
     def small_work(self) -> AbstractContextManager[object]:
-        """Return a context in which work on small matrices uses the number of threads that is fastest."""
+        """Return a context manager that sets the number of threads to the fastest one for small matrices."""
 
 
 def check_engine(engine: E) -> E:
-    """Return the engine. Raise TypeError unless it has all kernels of the contract, with arguments and type hints."""
+    """Return the engine. Raise TypeError if it lacks a kernel of the contract, one of its arguments or a type hint."""
     name = type(engine).__name__
     for attribute in Engine.__annotations__:
         if not hasattr(engine, attribute):

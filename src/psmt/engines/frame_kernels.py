@@ -1,8 +1,8 @@
-"""Kernels for whole frames that every engine has: tiles and their spectra, least squares by cell, weighted sums.
+"""Operations on whole frames that every engine has: spectra of tiles, optical flow, least squares in cells, networks.
 
-Arrays are engine arrays of float32 or complex64, which is precise enough: grey levels have few digits, and a sum over a
-cell has a few dozen terms. Only the weights that all cells share are solved for in float64. A cell is a square of
-pixels that share weights. Candidates are maps (height, width) whose weighted sum predicts the change of a frame.
+Arrays are float32 or complex64, which is precise enough: grey levels have few digits, and a sum over a cell has a few
+dozen terms. A candidate is a map (height, width), and a weighted sum of candidates predicts the change of a frame. A
+cell is a square of pixels with the same weights. Only the regression over all cells together is solved in float64.
 """
 
 from __future__ import annotations
@@ -25,15 +25,16 @@ Work = TypeVar("Work", bound=Callable[..., Any])
 
 
 def hann(size: int) -> Array:
-    """Return the Hann window (size,), sampled between its zeros so that every pixel has a positive weight."""
+    """Return a Hann window (size,) without zeros. It is sampled at half-integers, so every pixel has some weight."""
     return 0.5 - 0.5 * np.cos(2 * np.pi * (np.arange(size) + 0.5) / size)
 
 
 def common_weights(whole: Array, match: Array, prior: float) -> tuple[Array, Array, float]:
-    """Return least-squares weights (n,) common to all cells, the mean energies (n,) of the candidates, and a floor.
+    """Return the ridge weights (n,) of one regression over all cells, the candidates' energies (n,), and a floor.
 
-    `whole` (n, n) and `match` (n,) are the mean moments of all cells. The weights are pulled towards zero by `prior`
-    times the energies. The floor is added to the energies, so that a candidate without energy gets the weight zero.
+    `whole` (n, n) and `match` (n,) are the mean normal equations of all cells, and the energies are the diagonal of
+    `whole`. The ridge penalty is `prior` times the energy plus the floor, so a candidate without energy gets the weight
+    zero.
     """
     usual = np.diagonal(whole)
     floor = 1e-6 * float(usual.mean()) + 1e-30
@@ -43,7 +44,7 @@ def common_weights(whole: Array, match: Array, prior: float) -> tuple[Array, Arr
 
 @dataclass(frozen=True)
 class Tiles:
-    """Positions of overlapping square tiles in a frame that is continued by its mirror image.
+    """Positions of overlapping square tiles in a frame that is extended by mirroring at its borders.
 
     Every pixel lies in the same number of tiles, also if the frame is smaller than a tile. Tiles with equal fields
     compare equal, so engines can use them as keys of a cache.
@@ -61,19 +62,19 @@ class Tiles:
 
     @property
     def lead(self) -> int:
-        """Return the number of mirrored rows before the frame, which equals the number of mirrored columns."""
+        """Return the number of mirrored rows above the frame, and of mirrored columns to its left."""
         return self.size - self.stride
 
     @cached_property
     def mirrored(self) -> tuple[Ints, Ints]:
-        """Return the index in the frame for each row, and for each column, of the frame with its mirrored borders."""
+        """Return, for each row of the extended frame, the index of its row in the frame, and the same for columns."""
         ends = ((self.lead, self.lead + -(length + self.lead) % self.stride) for length in self.shape)
         down, right = (np.pad(np.arange(n), end, mode="symmetric") for n, end in zip(self.shape, ends, strict=True))
         return down, right
 
     @cached_property
     def layout(self) -> Shape:
-        """Return the numbers of rows and columns of tiles."""
+        """Return the number of rows and the number of columns of tiles."""
         down, right = ((len(indices) - self.size) // self.stride + 1 for indices in self.mirrored)
         return down, right
 
@@ -84,7 +85,7 @@ class Tiles:
 
     @cached_property
     def weight(self) -> Levels:
-        """Return the sum (height, width) of the squared windows at each pixel, by which overlap-add divides."""
+        """Return the sum (height, width) of the squared windows of all tiles, by which overlap-add divides."""
         sums = []
         for n_tiles, length in zip(self.layout, self.shape, strict=True):
             total = np.zeros((n_tiles - 1) * self.stride + self.size)
@@ -95,24 +96,24 @@ class Tiles:
 
 
 class FrameKernels(Protocol):
-    """Kernels for whole frames on one kind of hardware."""
+    """Operations on whole frames, on one device."""
 
     # Arrays and how work is carried out
 
     def levels(self, values: ArrayLike) -> AnyArray:
-        """Return an engine array of float32 with the given values, or of complex64 if they are complex."""
+        """Return the values as an array on the engine's device, of float32, or of complex64 if they are complex."""
 
     def numpy(self, values: AnyArray) -> AnyArray:
-        """Return a NumPy array with the values of an engine array."""
+        """Return an array of the engine as a NumPy array."""
 
     def capture(self, work: Work) -> Work:
-        """On a GPU, return a function that runs the work as one launch. On a CPU, return `work` unchanged.
+        """Return a function that runs `work` as one GPU launch (a CUDA graph), or `work` itself on a CPU.
 
-        The work takes engine arrays or tuples of them, and must not read a result on the host.
+        `work` takes arrays of the engine or tuples of them, and must not read a result on the host.
         """
 
     def together(self, *works: Callable[[], Any]) -> list[Any]:
-        """Return the results of several independent functions, which a CPU runs in parallel and a GPU in order.
+        """Call independent functions and return their results. A CPU calls them in parallel, a GPU one after the other.
 
         No function may change what another one reads. Put the function that takes longest first.
         """
@@ -122,46 +123,46 @@ class FrameKernels(Protocol):
     def spectra(self, frame: Levels, tiles: Tiles) -> Complex:
         """Return the Fourier coefficients (rows, columns, size, size // 2 + 1) of the windowed tiles of a frame.
 
-        The weighted mean of each tile is subtracted first.
+        The mean of each tile, weighted by the window, is subtracted first.
         """
 
     def next_spectra(
         self, frame: Levels, tiles: Tiles, before: Complex, cross: tuple[Complex, ...], kept: tuple[float, ...]
     ) -> tuple[Complex, tuple[Complex, ...]]:
-        """Return the spectra ``now`` of a frame, and ``kept * cross + now * conj(before)`` for each cross-spectrum."""
+        """Return the spectra ``now`` of a frame, and each cross-spectrum as ``kept * cross + now * conj(before)``."""
 
     def advanced(self, now: Complex, cross: tuple[Complex, ...], tiles: Tiles) -> Levels:
-        """Return n changes (n, height, width) of a frame, one for each cross-spectrum.
+        """Return n predicted changes (n, height, width) of a frame, one for each of n cross-spectra of earlier frames.
 
-        Change i is the frame with coefficients `now` rotated by the phases of cross-spectrum i, minus the frame itself.
-        A coefficient whose cross-spectrum is zero keeps its phase.
+        For change i, each Fourier coefficient in `now` is rotated by the phase of cross-spectrum i. The change is the
+        resulting frame minus the present one. A coefficient whose cross-spectrum is zero is not rotated.
         """
 
     # Motion
 
     def flow(self, before: Levels, now: Levels) -> Levels:
-        """Return the displacement (2, height, width) from each pixel of `now` to its origin in `before`.
+        """Return the optical flow (2, height, width) from each pixel of `now` to its origin in `before`.
 
-        The method is pyramidal Lucas-Kanade.
+        The method is pyramidal Lucas-Kanade. The components are down and right.
         """
 
     def moved(self, frame: Levels, flow: Levels) -> Levels:
-        """Return the frame (height, width) read at (y, x) + flow[:, y, x] by Catmull-Rom interpolation.
+        """Return the frame (height, width) warped by a flow: pixel (y, x) is read at (y, x) + flow[:, y, x].
 
-        Positions outside the frame take the value of the nearest edge.
+        Interpolation is Catmull-Rom. Positions outside the frame take the value of the nearest edge.
         """
 
     # Detail
 
     def bands(self, changes: Levels, widths: tuple[float, ...], parts: Levels) -> None:
-        """Split changes (n, height, width) into bands and write these to `parts` (n_widths + 1, n, height, width).
+        """Split changes (n, height, width) into spatial bands, written to `parts` (n_widths + 1, n, height, width).
 
-        Bands are differences of Gaussians, from fine to coarse, and add up to the changes. Frames are continued by
-        their mirror image.
+        Bands are differences of Gaussians with standard deviations `widths`, from fine to coarse. They add up to the
+        changes. Frames are mirrored at their borders.
         """
 
     def neighbours(self, frame: Levels, offsets: tuple[Shape, ...], base: Levels, found: Levels) -> None:
-        """Write the levels at n offsets (down, right) from each pixel, minus `base`, to `found` (n, height, width).
+        """Fill `found` (n, height, width) with the level at each of n offsets (down, right) from a pixel, minus `base`.
 
         Positions outside the frame take the value of the nearest edge.
         """
@@ -169,41 +170,41 @@ class FrameKernels(Protocol):
     # Cells: squares with sides of `cell` pixels
 
     def cell_moments(self, candidates: Levels, change: Levels, cell: int) -> CellSums:
-        """Return two arrays of moments, which are inner products over the pixels of each cell.
+        """Return the normal equations of each cell for the regression of the true change on n candidates.
 
-        The first array (rows, columns, n, n) has the products of candidates (n, height, width) with each other. The
-        second (rows, columns, n) has their products with the true change (height, width).
+        The first array (rows, columns, n, n) has the inner products of candidates (n, height, width) over the pixels of
+        each cell. The second (rows, columns, n) has their inner products with the true change (height, width).
         """
 
     def add_moments(
         self, known: CellSums, kept: float, maps: Levels, change: Levels, weight: float, cell: Shape, out: CellSums
     ) -> None:
-        """Write ``kept * known + weight * new`` to `out`, where ``new`` are the moments of `maps` and `change`.
+        """Write ``kept * known + weight * new`` to `out`, where ``new`` are the moments of the candidates `maps`.
 
-        `maps` are the candidates, and `cell` is the height and width of a cell. The arrays of moments may have more
+        Moments are the arrays of `cell_moments`, and `cell` is the height and width of a cell. The arrays may have more
         cells than the frame fills. `out` may be `known` itself.
         """
 
     def cell_energy(self, change: Levels, cell: int) -> Levels:
-        """Return the sum of squares (rows, columns) of a change (height, width) in each cell."""
+        """Return the sum of squares (rows, columns) of a change (height, width) over the pixels of each cell."""
 
     def cell_weights(
         self, gram: Levels, match: Levels, ridge: float, prior: float, known: CellSums | None, rows: slice = slice(None)
     ) -> Levels:
-        """Return ridge-regression weights (rows, columns, n) of cells, from moments pooled with neighbouring cells.
+        """Return the weights (rows, columns, n) of the candidates in each cell, by ridge regression.
 
-        `gram` and `match` are the moments that `cell_moments` returns. They are pooled by the binomial kernel
-        (1, 2, 1) / 4 along both axes. The ridge penalty pulls the weights of a cell towards the common weights of all
-        cells. The penalty of a candidate is `ridge` times the sum of its energy in the cell and its mean energy. The
-        common weights are pulled towards zero by `prior` times the energy. If `known` moments (n, n) and (n,) are
-        given, on the host, they are added to the common moments. Only the contiguous range `rows` of cells is solved
-        for.
+        `gram` and `match` are the arrays of `cell_moments`. They are first averaged over neighbouring cells by the
+        binomial kernel (1, 2, 1) / 4 along both axes. The penalty shrinks the weights of a cell towards those of one
+        regression over all cells. It is `ridge` times the sum of a candidate's energy in the cell and its mean energy
+        over cells. In the regression over all cells, weights shrink towards zero with the penalty `prior` times the
+        mean energy. The NumPy arrays `known` (n, n) and (n,), if given, are added to the moments of this regression.
+        Only the slice `rows` of rows of cells is solved for.
         """
 
     def weighted(self, candidates: Levels, weights: Levels, cell: int) -> Levels:
-        """Return the sum (height, width) of candidates (n, height, width) with weights (rows, columns, n).
+        """Return the weighted sum (height, width) of candidates (n, height, width), with weights (rows, columns, n).
 
-        Weights belong to the centres of cells and are interpolated bilinearly in between.
+        The weights of a cell hold at its centre and are interpolated bilinearly in between.
         """
 
     # Networks
@@ -211,9 +212,9 @@ class FrameKernels(Protocol):
     convolves: bool  # whether a convolutional network at every pixel takes little time
 
     def network(self, inputs: tuple[Levels, ...], layers: Layers) -> Levels:
-        """Return the output (height, width) of a network of convolutions by square filters.
+        """Return the output (height, width) of a convolutional network with square filters.
 
         The inputs (n, height, width) may come in several arrays. A layer has weights (side * side, inputs, outputs) and
-        biases (outputs,). The side of its filters is odd. All layers but the last are rectified. Positions outside the
-        frame take the inputs of the nearest edge.
+        biases (outputs,), where `side` is odd. A ReLU follows each layer but the last. Positions outside the frame take
+        the inputs of the nearest edge.
         """

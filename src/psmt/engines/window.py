@@ -1,8 +1,8 @@
-"""The codes of a sliding window and their sums, which change by a few outer products per slide, for all engines.
+"""Sliding window of codes, and sums over its codes that are updated by a few outer products per slide.
 
-Adding a product and later subtracting it leaves rounding errors. The sums are computed afresh after as many slides as
-the window has codes, which doubles the cost of a slide at most. They are also computed afresh when codes much larger
-than the rest have left the window, because their rounding errors would exceed the remaining sums.
+Adding a product and later subtracting it leaves rounding errors. The sums are therefore recomputed after as many slides
+as the window has codes, which at most doubles the cost of a slide. They are also recomputed when codes much larger than
+the rest have left the window, because their rounding errors would exceed the remaining sums.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ FALL = 1e-2
 
 
 def second_difference(before: Array, middle: Array, after: Array) -> Array:
-    """Return ``a_t - (a_(t-1) + a_(t+1)) / 2``."""
+    """Return ``middle - (before + after) / 2``, which is the second difference of three successive codes times -1/2."""
     return middle - 0.5 * (before + after)
 
 
 def half_stencil(end: Array, beside: Array) -> Array:
-    """Return ``end - beside / 2``, the paper's second difference at an end of the window (one neighbour is missing)."""
+    """Return ``end - beside / 2``: the paper's second difference at an end of the window, without one neighbour."""
     return end - 0.5 * beside
 
 
@@ -37,8 +37,8 @@ class Slide(NamedTuple):
     """What changed when a window of at least three codes slid by one code.
 
     The vectors are the code that arrived, the code that left, the second difference that arrived, the second difference
-    that left, and the sum of the codes before the slide. A second difference across a seam is zero, because the sums
-    never contained it.
+    that left, and the sum of the codes before the slide. A second difference between two series is zero, because the
+    sums never contain it.
     """
 
     vectors: Array  # (5, n_features)
@@ -48,7 +48,7 @@ class Slide(NamedTuple):
 
 @dataclass(frozen=True)
 class Sums:
-    """Sums over the codes of a window, for products with V (covariance) and S (second moment of second differences)."""
+    """Sums over the codes of a window, which give products with the matrices V (codes) and S (second differences)."""
 
     products: Array  # sum of a_t a_t' (n_features, n_features)
     curvature: Array  # sum of d_t d_t' over the interior second differences
@@ -57,18 +57,18 @@ class Sums:
     n: int  # number of codes
 
     def covariance_times(self, vectors: Array, *, centred: bool) -> Array:
-        """Return V times the columns of `vectors` (n_features, k). V is the second moment if not `centred`."""
+        """Return V, which is the second moment if not `centred`, times the columns of `vectors` (n_features, k)."""
         return self._averaged(few_times(self.products, vectors), vectors, centred=centred)
 
     def times(self, vectors: Array, *, centred: bool) -> tuple[Array, Array]:
-        """Return V and S times the columns of `vectors` (n_features, k). S includes half stencils if `ends` has any."""
+        """Return V and S times the columns of `vectors` (n_features, k). S includes the half stencils in `ends`."""
         rough = few_times(self.curvature, vectors)
         for end in self.ends:
             rough += end[:, None] * (end @ vectors)
         return self.covariance_times(vectors, centred=centred), rough
 
     def _averaged(self, images: Array, vectors: Array, *, centred: bool) -> Array:
-        """Turn `images`, which are the sum of ``a a'`` times the vectors, into V times the vectors, in place."""
+        """Turn `images`, the products ``sum a a' x`` with the vectors x, into ``V x``, in place."""
         if centred:
             images = subtract_outer(images, self.total, (self.total @ vectors) / self.n)
         images /= self.n - 1 if centred else self.n
@@ -76,10 +76,10 @@ class Sums:
 
 
 class CodeWindow(ABC):
-    """Codes of a window, with their sums. Codes are added at the young end and removed at the old end.
+    """Queue of codes (n_features,) with sums over them. Codes are added at the young end and removed at the old end.
 
-    A window may hold several series, one after the other. There is a seam before the first code of each series, and no
-    second difference is taken across a seam. A subclass stores the codes and updates the sums by one code at a time.
+    A window may hold several series, one after the other. The border between two series is called a seam, and no second
+    difference is taken across it. A subclass stores the codes and updates the sums by one code at a time.
     """
 
     n_features: int
@@ -101,25 +101,25 @@ class CodeWindow(ABC):
 
     @abstractmethod
     def latest(self, count: int) -> Array:
-        """Return the youngest codes (count, n_features), oldest first."""
+        """Return the `count` youngest codes (count, n_features), in order of time."""
 
     @abstractmethod
     def oldest(self, count: int) -> Array:
-        """Return a copy of the oldest codes (count, n_features), or of all codes if there are fewer."""
+        """Return a copy of the `count` oldest codes (count, n_features), or of all codes if there are fewer."""
 
     @property
     @abstractmethod
     def activities(self) -> Array:
-        """Return the sum of each code (n,), oldest first."""
+        """Return the activity (sum of entries) of each code (n,), oldest first."""
 
     def keep(self) -> Callable[[], Any]:
-        """Return a function that returns the present codes (n, n_features), even if called after later changes."""
+        """Return a function that returns the codes (n, n_features) of this moment, however the window changes later."""
         codes = 1.0 * self.codes
         return lambda: codes
 
     @property
     def n_used(self) -> int:
-        """Return the number of atoms that the codes of the window use."""
+        """Return the number of atoms with a non-zero entry in any code of the window."""
         return int((self.uses > 0).sum())
 
     @property
@@ -128,16 +128,16 @@ class CodeWindow(ABC):
         return any(islice(self.begins, 1, None))
 
     def bends_kept(self) -> Mask:
-        """Return a mask (n - 2,) of the interior second differences that lie within one series."""
+        """Return a mask (n - 2,) of the second differences whose three codes lie within one series."""
         begins = np.array(self.begins, dtype=bool)
         return np.asarray(~(begins[1:-1] | begins[2:]))
 
     def bends_at(self, first: int) -> bool:
-        """Return whether the three codes from index `first` on, which may be negative, lie within one series."""
+        """Return whether the three codes from index `first` on lie within one series. The index may be negative."""
         return not (self.begins[first + 1] or self.begins[first + 2])
 
     def append(self, code: Array, *, begins: bool = False) -> None:
-        """Add a code (n_features,) as the youngest. If `begins` is True, it is the first of another series."""
+        """Add a code (n_features,) as the youngest. `begins` is True if it is the first code of a new series."""
         self.begins.append(begins)
         self._enter(code)
         xp = array_namespace(self.peak)
@@ -151,7 +151,7 @@ class CodeWindow(ABC):
             self.refresh()
 
     def slide(self, code: Array, *, begins: bool = False) -> Slide | None:
-        """Add a code and remove the oldest one. Return the change, or None if there are fewer than three codes."""
+        """Add a code and remove the oldest one. Return what changed, or None if there are fewer than three codes."""
         oldest, total = self.oldest(3), 1.0 * self.total
         left = len(self) >= 3 and self.bends_at(0)
         self.append(code, begins=begins)
@@ -163,13 +163,13 @@ class CodeWindow(ABC):
         return Slide(vectors, oldest, youngest)
 
     def refresh(self) -> None:
-        """Compute the sums afresh from the codes."""
+        """Recompute the sums from the codes, which removes rounding errors."""
         self.reverted = 0
         self._recompute()
         self.peak[...] = self._traces()
 
     def ends(self) -> Array:
-        """Return the half stencils (2, n_features), which are ``end - beside / 2`` at the oldest and the youngest code.
+        """Return the half stencils ``end - beside / 2`` (2, n_features) at the oldest and at the youngest code.
 
         The window must hold only one series, because the paper has half stencils only at the ends of the window.
         """
@@ -180,7 +180,7 @@ class CodeWindow(ABC):
 
     @abstractmethod
     def sums(self, *, half_stencils: bool) -> Sums:
-        """Return the present sums, for products with the matrices V and S."""
+        """Return the sums over the codes, with or without the half stencils at the ends (see `half_stencil`)."""
 
     def _traces(self) -> Array:
         xp = array_namespace(self.products)
@@ -202,7 +202,7 @@ class CodeWindow(ABC):
 def slide_vectors(oldest: Array, youngest: Array, total: Array, *, arrives: bool = True, leaves: bool = True) -> Array:
     """Return the vectors (5, n_features) of a `Slide`, given three codes at each end and the sum before the slide.
 
-    `arrives` (`leaves`) is False if the second difference that arrives (leaves) reaches across a seam.
+    `arrives` is False if the second difference that arrives spans two series, and `leaves` if the one that leaves does.
     """
     gone, second, third = oldest
     before, last, arrived = youngest

@@ -1,4 +1,4 @@
-"""Least squares by cell on the CPU: moments, weights pooled over neighbouring cells, and weighted sums."""
+"""Least squares in the cells of a frame on the CPU: moments, ridge weights and weighted sums."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NONE = np.float32(1e-36)  # smaller pivots count as zero: this is close to the 
 def add_moments(
     known: CellSums, kept: float, maps: Levels, change: Levels, weight: float, cell: Shape, out: CellSums
 ) -> None:
-    """See `FrameKernels.add_moments`."""
+    """Write ``kept * known`` plus `weight` times the moments of `maps` and `change` to `out`."""
     n_rows, n_columns, n = known[1].shape
 
     def add(rows: slice) -> None:
@@ -32,7 +32,7 @@ def add_moments(
 
 
 def cell_energy(change: Levels, cell: int) -> Levels:
-    """See `FrameKernels.cell_energy`."""
+    """Return the sum of squares (rows, columns) of a change (height, width) over the pixels of each cell."""
     energy: Levels = np.zeros([-(-length // cell) for length in change.shape], np.float32)
     _add_energy(change, cell, energy)
     return energy
@@ -41,7 +41,7 @@ def cell_energy(change: Levels, cell: int) -> Levels:
 def cell_weights(
     gram: Levels, match: Levels, ridge: float, prior: float, known: CellSums | None, rows: slice = slice(None)
 ) -> Levels:
-    """See `FrameKernels.cell_weights`."""
+    """Return the ridge weights (rows, columns, n) of the candidates in each cell; see `FrameKernels.cell_weights`."""
     n_rows, n_columns, n = match.shape
     # Pooling does not change the mean. Sums over a row of cells are in float32, over rows in float64.
     whole, common_match = (
@@ -59,7 +59,7 @@ def cell_weights(
 
 
 def weighted(candidates: Levels, weights: Levels, cell: int) -> Levels:
-    """See `FrameKernels.weighted`."""
+    """Return the sum (height, width) of candidates (n, height, width), weighted in each cell by (rows, columns, n)."""
     total: Levels = np.zeros(candidates.shape[1:], np.float32)
     # For a few candidates, small chunks would cost more time in threads than they save.
     chunk = _ROWS * cell * max(_MANY // len(candidates), 1)
@@ -69,7 +69,7 @@ def weighted(candidates: Levels, weights: Levels, cell: int) -> Levels:
 
 @njit(cache=True, nogil=True)
 def _gather(candidates: Levels, change: Levels, first: int, tall: int, wide: int, seen: Levels) -> None:
-    """Fill `seen` (rows, columns, n + 1, pixels) with the pixels of the n candidates and of the change in each cell.
+    """Copy the pixels of n candidates and of the change, cell by cell, to `seen` (rows, columns, n + 1, pixels).
 
     Cells have `tall` x `wide` pixels, and `first` is the first row of cells. Pixels beyond the frame are zero.
     """
@@ -91,7 +91,7 @@ def _gather(candidates: Levels, change: Levels, first: int, tall: int, wide: int
 
 @njit(cache=True, nogil=True, fastmath=True)
 def _fade_in(known: CellSums, kept: np.float32, weight: np.float32, found: Levels, out: CellSums) -> None:
-    """Write ``kept * known + weight * found`` to `out`. The match is the last column of `found` (.., n, n + 1)."""
+    """Write ``kept * known + weight * found`` to `out`. The last column of `found` (.., n, n + 1) is the match."""
     (gram, match), (new_gram, new_match) = known, out
     rows, columns, n = match.shape
     for r in range(rows):
@@ -117,7 +117,7 @@ def _add_energy(change: Levels, cell: int, energy: Levels) -> None:
 
 @njit(cache=True, nogil=True, fastmath=True)
 def _binomial(before: Levels, here: Levels, after: Levels, into: Levels) -> None:
-    """Write the weighted mean (n,) of three arrays, with the weights (1, 2, 1) / 4, to `into`."""
+    """Write the mean of three arrays (n,), weighted by (1, 2, 1) / 4, to `into`."""
     for k in range(into.size):
         into[k] = np.float32(0.25) * (before[k] + after[k]) + np.float32(0.5) * here[k]
 
@@ -126,9 +126,10 @@ def _binomial(before: Levels, here: Levels, after: Levels, into: Levels) -> None
 def _solve_cells(
     gram: Levels, match: Levels, common: Levels, pull: Levels, ridge: np.float32, first: int, weights: Levels
 ) -> None:
-    """Fill the weights (rows, columns, n) of rows of cells, from row `first` on; see `FrameKernels.cell_weights`.
+    """Fill the ridge weights (rows, columns, n) of some rows of cells; `first` is the index of the first of them.
 
-    The moments of all cells are `gram` (.., n n) and `match` (.., n). Penalties are `pull` plus `ridge` times energies.
+    `gram` (.., n * n) and `match` (.., n) are the moments of all cells. Weights shrink towards `common` (n,). The
+    penalties are `pull` (n,) plus `ridge` times the energies in the cell.
     """
     rows, columns, n = weights.shape
     own, right = np.empty(n * n, np.float32), np.empty(n, np.float32)
@@ -156,10 +157,10 @@ def _solve_cells(
 
 @njit(cache=True, nogil=True, fastmath=True)
 def _solve_positive(own: Levels, right: Levels) -> None:
-    """Solve a positive definite system in place, by the Cholesky factor ``U' U`` of its upper triangle (n, n).
+    """Solve a positive definite system (n, n) by a Cholesky factorisation. The solution replaces `right` (n,).
 
-    Four rows at a time are subtracted from each row, so that memory is read once for four products. An unknown whose
-    pivot is only rounding error is set to zero.
+    Only the upper triangle of `own` is read. Rows are subtracted four at a time, so that memory is read once for four
+    products. An unknown whose pivot is not larger than `_NONE` is set to zero.
     """
     n = right.size
     for i in range(n):
@@ -193,7 +194,7 @@ def _solve_positive(own: Levels, right: Levels) -> None:
 
 @njit(cache=True, nogil=True, fastmath=True)
 def _add_weighted(candidates: Levels, weights: Levels, cell: int, first: int, total: Levels) -> None:
-    """Add rows of candidates (n, height, width), from row `first` on, times interpolated weights, to `total`."""
+    """Add weighted candidates to `total` (rows, width), which holds some rows of the frame, from row `first` on."""
     n = candidates.shape[0]
     tall, width = total.shape
     rows, columns, _ = weights.shape

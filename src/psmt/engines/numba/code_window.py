@@ -1,4 +1,4 @@
-"""The window of codes on the CPU. It stores the non-zero entries of codes, and only these are added to the sums."""
+"""Sliding window of codes on the CPU. It stores only the non-zero entries of codes, and sums only over these."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ _ENTRY = 15  # a sparse code's entry takes as long in a product as this many ent
 def _times(
     bounds: Ints, atoms: NDArray[np.int32], values: Array, bends: Mask, half: bool, vectors: Array, images: Array
 ) -> None:
-    """Add the products of the codes, and of their second differences, with vectors (n_features, k) to the images.
+    """Add ``A A' x`` to ``images[0]`` and, if there is one, ``A D D' A' x`` to ``images[1]``, for each vector x.
 
-    The images (1 or 2, n_features, k) are ``A A' x`` and, if there are two, ``A D D' A' x``. The columns of A are the
-    codes, given as the arrays `bounds`, `atoms` and `values` of a CSR matrix. D takes the second differences that the
-    mask `bends` (n_codes - 2,) selects. If `half`, D also has half stencils at both ends.
+    The vectors and each image are (n_features, k). The columns of A are the codes, given as the arrays `bounds`,
+    `atoms` and `values` of a CSR matrix. The columns of A D are the second differences of codes that the mask `bends`
+    (n_codes - 2,) selects and, if `half`, the half stencils at both ends.
     """
     n, k = bounds.size - 1, vectors.shape[1]
     rows = np.zeros((n, k))
@@ -63,7 +63,7 @@ def _times(
 
 @njit(cache=True, nogil=True, fastmath={"contract"})
 def _add_transposed(bounds: Ints, atoms: NDArray[np.int32], values: Array, rows: Array, out: Array) -> None:
-    """Add the transposed codes, given as in `_times`, times `rows` (n_codes, k) to `out` (n_features, k)."""
+    """Add ``A rows`` to `out` (n_features, k), where the columns of A are the codes, as in `_times`."""
     for t in range(bounds.size - 1):
         row = rows[t]
         for i in range(bounds[t], bounds[t + 1]):
@@ -74,7 +74,7 @@ def _add_transposed(bounds: Ints, atoms: NDArray[np.int32], values: Array, rows:
 
 @njit(cache=True, nogil=True)
 def _add_outer(matrix: Array, active: Ints, values: Array, sign: float) -> None:
-    """Add `sign` times the outer product of a vector with itself. Its non-zero `values` are at the indices `active`."""
+    """Add `sign` times ``v v'`` to the matrix, for a sparse vector v with `values` at the indices `active`."""
     for i in range(active.size):
         row, value = matrix[active[i]], sign * values[i]
         for k in range(active.size):
@@ -82,7 +82,7 @@ def _add_outer(matrix: Array, active: Ints, values: Array, sign: float) -> None:
 
 
 class SparseCodes:
-    """A queue of codes (n, n_features), oldest first, stored by their non-zero entries."""
+    """First-in, first-out queue of codes (n_features,) that stores only their non-zero entries."""
 
     def __init__(self, codes: Array | csr_array) -> None:
         given, self.n_features = csr_array(codes), codes.shape[1]
@@ -95,7 +95,7 @@ class SparseCodes:
         return self._last - self._first
 
     def __getitem__(self, index: int) -> Array:
-        """Return one code (n_features,), counted from the oldest, or from the youngest if the index is negative."""
+        """Return one code (n_features,). Index 0 is the oldest code and index -1 the youngest."""
         at = index + (self._first if index >= 0 else self._last)
         code, entries = np.zeros(self.n_features), slice(self._bounds[at], self._bounds[at + 1])
         code[self._atoms[entries]] = self._values[entries]
@@ -103,12 +103,12 @@ class SparseCodes:
 
     @property
     def _held(self) -> Ints:
-        """Positions (n + 1,) at which the entries of each code begin, and the end of the last one."""
+        """Row pointers (n + 1,) of the codes as in a CSR matrix: where each begins, and where the last one ends."""
         return self._bounds[self._first : self._last + 1]
 
     @property
     def matrix(self) -> csr_array:
-        """All codes as a sparse matrix (n, n_features)."""
+        """All codes as a sparse matrix (n, n_features), oldest first."""
         bounds = self._held
         entries = slice(bounds[0], bounds[-1])
         shape = (len(self), self.n_features)
@@ -120,11 +120,10 @@ class SparseCodes:
         return int(self._bounds[self._last] - self._bounds[self._first])
 
     def times(self, vectors: Array, bends: Mask | None = None, *, half_stencils: bool = False) -> Array:
-        """Return the sum of ``a (a'x)`` over the codes a, for the columns x of `vectors` (n_features, k).
+        """Return ``sum a a' x`` over the codes a, for columns x of `vectors` (n_features, k), as (1, n_features, k).
 
-        The result is (1, n_features, k). With a mask `bends` (n_codes - 2,) of second differences, it is
-        (2, n_features, k). The second part is the sum of ``d (d'x)`` over these differences d, and over the half
-        stencils if `half_stencils`.
+        If a mask `bends` (n - 2,) of second differences is given, return (2, n_features, k). The second part is ``sum d
+        d' x`` over the selected second differences d and, if `half_stencils`, over the half stencils.
         """
         images = np.zeros((1 if bends is None else 2, *vectors.shape))
         chosen = np.zeros(0, dtype=bool) if bends is None else bends
@@ -149,7 +148,7 @@ class SparseCodes:
         self._first += 1
 
     def _make_room(self, coming: int) -> None:
-        """Move the codes to the front of arrays of twice the size, with room for `coming` more entries."""
+        """Move the codes to the front of new arrays, which have room for twice as many entries as now plus `coming`."""
         held = self.matrix
         n, room = held.nnz, 2 * (held.nnz + coming)
         self._atoms, self._values = np.empty(room, dtype=np.int32), np.empty(room)
@@ -161,7 +160,7 @@ class SparseCodes:
 
 @dataclass(frozen=True)
 class SparseSums(Sums):
-    """Sums that multiply vectors by V and S through the sparse codes, where this is faster than with dense matrices."""
+    """Sums that multiply vectors by V and S through the sparse codes. Used where this is faster than dense matrices."""
 
     codes: SparseCodes
     kept: Mask  # whether each interior second difference (n - 2,) lies within one series
@@ -175,7 +174,7 @@ class SparseSums(Sums):
 
 
 class SparseWindow(CodeWindow):
-    """See `psmt.engines.window.CodeWindow`."""
+    """Sliding window of codes (a `CodeWindow`) that stores only their non-zero entries."""
 
     def __init__(self, codes: Array | csr_array, begins: Mask | None = None) -> None:
         if not issparse(codes):

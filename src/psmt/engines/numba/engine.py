@@ -24,7 +24,7 @@ _BLOCK = 128  # atoms whose products with all others are computed at once
 
 
 class NumbaEngine:
-    """See `psmt.engines.contract.Engine`. Engine arrays are NumPy arrays."""
+    """The engine of the CPU (see `psmt.engines.contract.Engine`). Its arrays are NumPy arrays."""
 
     device = "cpu"
     captures = False
@@ -111,7 +111,7 @@ class NumbaEngine:
 
 @njit(cache=True, nogil=True)
 def _add_codes(codes: Array, samples: Array, code_code: Array, code_sample: Array) -> None:
-    """Add ``a a'`` and ``a x'`` of each code (n, n_atoms) and sample (n, n_features), using only non-zero entries."""
+    """Add ``a a'`` and ``a x'`` to the sums, for all codes a (n_atoms,) and samples x (n_features,), skipping zeros."""
     active = np.empty(codes.shape[1], dtype=np.int64)
     for t in range(codes.shape[0]):
         n = 0
@@ -130,10 +130,10 @@ def _add_codes(codes: Array, samples: Array, code_code: Array, code_sample: Arra
 
 @njit(cache=True, nogil=True)
 def _improve_block(targets: Array, shared: Array, block: Ints, atoms: Array) -> None:
-    """Set each atom of a block to the best unit-norm atom, given all others.
+    """Replace each atom of a block, in turn, by the unit-norm atom with the smallest error, given all others.
 
-    `targets` (n, n_features) are the block-coordinate targets, computed from the atoms before any change in this block.
-    `shared` (n, n) is the part of ``sum a a'`` for the block. It says how a changed atom changes the later targets.
+    `targets` (n, n_features) are the negative gradients of the error, computed before any atom of the block changes.
+    They are corrected for the changed atoms by `shared` (n, n), the part of ``sum a a'`` that belongs to the block.
     """
     moved, index = np.empty_like(targets), np.arange(len(block))
     for i in range(len(block)):

@@ -1,7 +1,7 @@
-"""Work in threads. Kernels, BLAS and FFTs release the GIL, so plain Python threads are enough.
+"""Run work in Python threads, which is enough because kernels, BLAS and FFTs release the GIL.
 
 Numba's own threads would make compiling slower. Some of numba's threading layers also forbid calls from two threads at
-once, as two models in one process would make.
+once, but two models in one process may make such calls.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from psmt.utils.threads import one_blas_thread
 
 
 def in_threads(work: Callable[[slice], None], size: int, chunk: int) -> None:
-    """Call `work` with slices of at most `chunk` out of `size` items, in as many threads as numba may use.
+    """Call `work` for all items ``range(size)``, in slices of `chunk` items and in as many threads as numba may use.
 
     The slices, and so the results, do not depend on the number of threads. Whichever thread is free takes the next
-    slice, so one slow thread does not delay the rest. `work` may itself call `in_threads`. BLAS is limited to one
-    thread in each thread, because BLAS threads would compete for the cores.
+    slice, so one slow thread does not delay the rest. `work` may itself call `in_threads`. Each thread uses one BLAS
+    thread, because more would compete for the cores.
     """
     chunks = deque(slice(first, min(first + chunk, size)) for first in range(0, size, chunk))
     n_threads = get_num_threads()
@@ -69,7 +69,7 @@ def in_threads(work: Callable[[slice], None], size: int, chunk: int) -> None:
 
 
 def together(*works: Callable[[], Any]) -> list[Any]:
-    """See `FrameKernels.together`."""
+    """Call independent functions in parallel and return their results, in the order of the functions."""
     results: list[Any] = [None] * len(works)
 
     def do(which: slice) -> None:
@@ -81,5 +81,5 @@ def together(*works: Callable[[], Any]) -> list[Any]:
 
 @cache
 def _pool(_process: int, n_threads: int | None = None) -> ThreadPoolExecutor:
-    """Return the thread pool of a process. The key has the process id, because a fork does not inherit threads."""
+    """Return the thread pool of a process. The cache is keyed by process id, because a fork inherits no threads."""
     return ThreadPoolExecutor(n_threads, thread_name_prefix="psmt-kernels")

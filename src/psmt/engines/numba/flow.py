@@ -1,7 +1,7 @@
-"""Dense optical flow (pyramidal Lucas-Kanade) on the CPU, and frames that are moved along it.
+"""Dense optical flow (pyramidal Lucas-Kanade) and warping along it, on the CPU.
 
-The Fourier transform of tiles follows motion of less than half a tile. Flow is estimated from coarse to fine, so it
-follows faster motion. It also has sharp borders where an object moves in front of a resting background.
+Flow complements the phases of tile spectra, which follow only motion of less than half a tile. It is estimated from
+coarse to fine, so it follows faster motion. It also has sharp borders where an object moves in front of a background.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _DAMPING = 0.01  # damping of each step, relative to the mean energy of the grad
 
 
 def flow_between(before: Levels, now: Levels) -> Levels:
-    """See `FrameKernels.flow`."""
+    """Return the optical flow (2, height, width) from each pixel of `now` to its origin in `before`."""
     pyramid = [(before, now)]
     while len(pyramid) <= _LEVELS and min(pyramid[-1][0].shape) >= 2 * _SMALLEST:
         pyramid.append((_halved(pyramid[-1][0]), _halved(pyramid[-1][1])))
@@ -33,7 +33,7 @@ def flow_between(before: Levels, now: Levels) -> Levels:
 
 @njit(cache=True, nogil=True, fastmath=True)
 def moved(frame: Levels, flow: Levels) -> Levels:
-    """See `FrameKernels.moved`."""
+    """Return the frame (height, width) warped by a flow (2, height, width), with Catmull-Rom interpolation."""
     height, width = frame.shape
     wide = width + 3
     # Repeat the edge by one pixel before the frame and by two pixels after it.
@@ -78,7 +78,7 @@ def moved(frame: Levels, flow: Levels) -> Levels:
 
 @njit(cache=True, nogil=True, fastmath=True)
 def _catmull_rom(t: np.float32) -> tuple[np.float32, np.float32, np.float32, np.float32]:
-    """Return the weights of four neighbouring pixels at a position that lies a fraction `t` after the second one."""
+    """Return the weights of four neighbouring pixels at the fraction `t` between the second and the third."""
     half = np.float32(0.5)
     first, second = half * t * (t * (2 - t) - 1), half * (t * t * (3 * t - 5) + 2)
     return first, second, half * t * (t * (4 - 3 * t) + 1), half * t * t * (t - 1)
@@ -86,7 +86,7 @@ def _catmull_rom(t: np.float32) -> tuple[np.float32, np.float32, np.float32, np.
 
 @njit(cache=True, nogil=True, fastmath=True)
 def _refine(before: Levels, now: Levels, flow: Levels) -> None:
-    """Improve in place, by Gauss-Newton steps, the flow (2, height, width) that leads from `now` back to `before`."""
+    """Improve the flow (2, height, width) from `now` back to `before` in place, by Gauss-Newton steps."""
     height, width = now.shape
     room = np.empty_like(now)
     slopes = np.empty((2, height, width), np.float32)
@@ -155,7 +155,7 @@ def _multiply(values: Levels, others: Levels, into: Levels) -> None:
 
 @njit(cache=True, nogil=True, fastmath=True)
 def _misfit(before: Levels, now: Levels, flow: Levels, gap: Levels) -> None:
-    """Fill `gap` (height, width) with `before`, moved along the flow by bilinear interpolation, minus `now`."""
+    """Fill `gap` (height, width) with `before`, warped along the flow by bilinear interpolation, minus `now`."""
     height, width = now.shape
     wide = width + 1
     around = np.empty((height + 1, wide), np.float32)
@@ -184,7 +184,7 @@ def _misfit(before: Levels, now: Levels, flow: Levels, gap: Levels) -> None:
 
 @njit(cache=True, nogil=True, fastmath=True)
 def _blur(values: Levels, room: Levels) -> None:
-    """Smooth values (height, width) in place by a box along both axes, twice. `room` is a work array of that size."""
+    """Smooth values (height, width) in place by applying a box filter twice. `room` (height, width) is a work array."""
     height, width = values.shape
     part = np.float32(1.0 / (2 * _RADIUS + 1) ** 2)
     line, around = np.empty(width, np.float32), np.empty(width + 2 * _RADIUS, np.float32)
@@ -216,7 +216,7 @@ def _blur(values: Levels, room: Levels) -> None:
 
 @njit(cache=True, nogil=True, fastmath=True)
 def _halved(frame: Levels) -> Levels:
-    """Return the frame (height, width) at half its size; an odd last row or column is left out."""
+    """Return the frame (height, width) smoothed and reduced to half its size. An odd last row or column is left out."""
     tall, wide = frame.shape[0] // 2, frame.shape[1] // 2
     height, width = 2 * tall, 2 * wide
     small, line = np.empty((tall, wide), np.float32), np.empty(width + 2, np.float32)
@@ -236,7 +236,7 @@ def _halved(frame: Levels) -> Levels:
 
 @njit(cache=True, nogil=True, fastmath=True)
 def _doubled(flow: Levels, height: int, width: int) -> Levels:
-    """Return the flow (2, height, width), interpolated bilinearly from the flow of a frame of half the size."""
+    """Return a flow (2, height, width) of twice the resolution: interpolated bilinearly and multiplied by two."""
     _, tall, wide = flow.shape
     result, line = np.empty((2, height, width), np.float32), np.empty(wide, np.float32)
     # The centre of a pixel is a quarter of the way from the centre of the larger pixel around it to the next one.

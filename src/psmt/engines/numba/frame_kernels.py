@@ -1,6 +1,6 @@
-"""Kernels for whole frames on the CPU (see `psmt.engines.frame_kernels.FrameKernels`): tiles, bands, networks.
+"""Operations on whole frames on the CPU (see `psmt.engines.frame_kernels.FrameKernels`): tiles, bands, networks.
 
-The kernels for cells and motion are in the modules `cells` and `flow`.
+The modules `cells` and `flow` have those on cells and motion.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _PIXELS = 8192  # pixels on which a thread runs a network at a time, so that int
 
 
 class NumbaFrameKernels:
-    """Kernels for whole frames by NumPy, pocketfft and compiled code. They use as many threads as numba may use.
+    """Operations on whole frames by NumPy, pocketfft and numba, in as many threads as numba may use.
 
     Callers should limit BLAS to one thread (`psmt.utils.threads.one_blas_thread`).
     """
@@ -149,7 +149,7 @@ class NumbaFrameKernels:
 
 
 def _convolved(inputs: Levels, layers: Layers) -> Levels:
-    """Return the output (height, width) of a network of convolutions: see `FrameKernels.network`."""
+    """Return the output (height, width) of a convolutional network; see `FrameKernels.network`."""
     height, width = inputs.shape[1:]
     sides = [isqrt(len(weights)) for weights, _ in layers]
     beyond = sum(side // 2 for side in sides)
@@ -173,7 +173,7 @@ def _convolved(inputs: Levels, layers: Layers) -> Levels:
 
 
 def _transform(parts: Levels, spectra: Complex) -> None:
-    """Fill `spectra` (.., size, size // 2 + 1) with the coefficients of tiles (rows, columns, size, size)."""
+    """Fill `spectra` (.., size, size // 2 + 1) with the 2-D FFT of tiles (rows, columns, size, size)."""
     size = parts.shape[-1]
     if size > _SMALL:
         spectra[...] = scipy.fft.rfft2(parts, workers=1)
@@ -183,7 +183,7 @@ def _transform(parts: Levels, spectra: Complex) -> None:
 
 
 def _transformed_back(spectra: Complex) -> Levels:
-    """Return tiles (rows, columns, size, size) from coefficients (.., size, size // 2 + 1), which are overwritten."""
+    """Return the inverse FFT (rows, columns, size, size) of spectra (.., size, size // 2 + 1), which it overwrites."""
     size = spectra.shape[-2]
     parts: Levels
     if size > _SMALL:
@@ -196,7 +196,7 @@ def _transformed_back(spectra: Complex) -> Levels:
 
 @cache
 def _small_transform(size: int) -> tuple[Levels, Levels]:
-    """Return two matrices: from a tile (size size,) to its coefficients (real and imaginary in turn), and back."""
+    """Return the matrices of the FFT of a flat tile (size * size,) and of its inverse; spectra are as in `_flat`."""
     n_coefficients = size * (size // 2 + 1)
     units = np.eye(size * size).reshape(-1, size, size)
     there = np.fft.rfft2(units).reshape(-1, n_coefficients).view(np.float64)
@@ -206,19 +206,19 @@ def _small_transform(size: int) -> tuple[Levels, Levels]:
 
 
 def _pieces(tiles: Tiles) -> tuple[int, int]:
-    """Return the number of tile rows, and how many of them a thread takes at a time."""
+    """Return the number of rows of tiles, and the number of rows that a thread takes at a time."""
     return tiles.layout[0], -(-tiles.layout[0] // _PIECES)
 
 
 def _flat(spectra: Complex) -> Levels:
-    """Return contiguous spectra as an array (2 n,) of real and imaginary parts in turn, without a copy."""
+    """Return a view of n contiguous complex numbers as (2 n,) alternating real and imaginary parts."""
     flat: Levels = spectra.reshape(-1).view(np.float32)
     return flat
 
 
 @njit(cache=True, nogil=True, fastmath=True)
 def _cut(padded: Levels, window: Levels, stride: int, first: int, tiles: Levels) -> None:
-    """Fill windowed tiles (rows, columns, size, size), less their weighted means, from tile row `first` on."""
+    """Fill `tiles` (rows, columns, size, size) from tile row `first` on, minus their means and times the window."""
     rows, columns, size, _ = tiles.shape
     whole = window.sum()
     for r in range(rows):
@@ -239,7 +239,7 @@ def _cut(padded: Levels, window: Levels, stride: int, first: int, tiles: Levels)
 
 @njit(cache=True, nogil=True, fastmath=True)
 def _add(tiles: Levels, window: Levels, stride: int, total: Levels) -> None:
-    """Multiply tiles (rows, columns, size, size) by the window and add them to `total`, at their positions."""
+    """Multiply tiles (rows, columns, size, size) by the window and add them to `total` where they lie (overlap-add)."""
     rows, columns, size, _ = tiles.shape
     for r in range(rows):
         for c in range(columns):
@@ -251,7 +251,7 @@ def _add(tiles: Levels, window: Levels, stride: int, total: Levels) -> None:
 
 @njit(cache=True, nogil=True, fastmath=True)
 def _faded_sum(kept: np.float32, old: Levels, now: Levels, before: Levels, cross: Levels) -> None:
-    """Fill ``cross = kept * old + now * conj(before)``; complex numbers are stored as pairs."""
+    """Fill `cross` with ``kept * old + now * conj(before)``. Arrays are as in `_flat`."""
     for k in range(now.size // 2):
         i = 2 * k
         cross[i] = kept * old[i] + now[i] * before[i] + now[i + 1] * before[i + 1]
@@ -260,7 +260,7 @@ def _faded_sum(kept: np.float32, old: Levels, now: Levels, before: Levels, cross
 
 @njit(cache=True, nogil=True, fastmath=True, error_model="numpy")
 def _phase_advance(now: Levels, cross: Levels, change: Levels) -> None:
-    """Fill ``turn * now - now``, stored as pairs. `turn` is the phase factor of `cross`, or 1 where `cross` is zero."""
+    """Fill `change` with ``now * cross / |cross| - now``, or zero where `cross` is zero. Arrays are as in `_flat`."""
     one = np.float32(1.0)
     for k in range(now.size // 2):
         i = 2 * k
@@ -274,7 +274,7 @@ def _phase_advance(now: Levels, cross: Levels, change: Levels) -> None:
 
 
 def _split_maps(left: Levels, taps: Levels, down: Ints, right: Ints, fine: Levels, smooth: Levels, pieces: int) -> None:
-    """Split maps `left` (n, height, width) into `fine` and `smooth`, in `pieces` pieces for threads; see `_split`."""
+    """Split maps `left` (n, height, width) by `_split` in threads, each map in `pieces` pieces."""
 
     def split(item: slice) -> None:
         which, piece = divmod(item.start, pieces)
@@ -286,14 +286,14 @@ def _split_maps(left: Levels, taps: Levels, down: Ints, right: Ints, fine: Level
 
 @cache
 def _mirrored(length: int, radius: int) -> Ints:
-    """Return the indices of an axis, extended at both ends by `radius` indices of its mirror image."""
+    """Return the indices (length + 2 * radius,) of an axis that is extended by mirroring at both ends."""
     places: Ints = np.pad(np.arange(length), radius, mode="symmetric")
     return places
 
 
 @cache
 def _gaussian_taps(deviation: float) -> Levels:
-    """Return a sampled Gaussian (2 radius + 1,) that sums to 1, cut off at four standard deviations."""
+    """Return a Gaussian filter (2 * radius + 1,) that sums to 1, cut off at four standard deviations."""
     radius = int(4.0 * deviation + 0.5)
     taps = np.exp(-0.5 * (np.arange(-radius, radius + 1) / deviation) ** 2)
     normalised: Levels = (taps / taps.sum()).astype(np.float32)
@@ -302,9 +302,9 @@ def _gaussian_taps(deviation: float) -> Levels:
 
 @njit(cache=True, nogil=True, fastmath=True)
 def _split(levels: Levels, taps: Levels, down: Ints, right: Ints, first: int, fine: Levels, smooth: Levels) -> None:
-    """Fill `smooth` with smoothed rows of a map, from row `first` on, and `fine` with the rest.
+    """Fill `smooth` with rows of a map smoothed by the filter `taps`, from row `first` on, and `fine` with the rest.
 
-    `taps` is the filter along both axes. `down` and `right` are the row and column indices, extended by `_mirrored`.
+    The filter is applied along both axes. `down` and `right` are the row and column indices, extended by `_mirrored`.
     """
     tall, width = smooth.shape
     column, padded = np.empty(width, np.float32), np.empty(right.size, np.float32)
@@ -328,7 +328,7 @@ def _split(levels: Levels, taps: Levels, down: Ints, right: Ints, first: int, fi
 
 @njit(cache=True, nogil=True)
 def _shift(frame: Levels, down: int, right: int, base: Levels, found: Levels) -> None:
-    """Write the level of the neighbour at one offset, less `base`, to `found` (height, width)."""
+    """Fill `found` (height, width) with the grey level at the offset (down, right) from each pixel, minus `base`."""
     height, width = frame.shape
     # For the pixels [first, last) of a row, the neighbour lies inside the frame.
     first = min(max(-right, 0), width)
@@ -346,7 +346,7 @@ def _shift(frame: Levels, down: int, right: int, base: Levels, found: Levels) ->
 
 @njit(cache=True, nogil=True, fastmath=True)
 def _rectify(values: Levels, biases: Levels) -> None:
-    """Add biases (n,) to values (n, pixels) and set negative results to zero, in place."""
+    """Add biases (n,) to values (n, pixels) in place, then apply a ReLU."""
     for k in range(biases.size):
         row, bias = values[k], biases[k]
         for j in range(row.size):

@@ -1,4 +1,4 @@
-"""Inverse operators on the CPU. Low-rank changes are collected and added to the matrix in one product."""
+"""Inverse operators on the CPU. Low-rank changes are collected, then added to the matrix in one matrix product."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _WAITING = 48  # number of vectors that are collected before they are added to t
 
 
 class LazyInverse:
-    """See `psmt.engines.contract.InverseOperator`. The operator is symmetric, so rows and columns are the same.
+    """Inverse of a complex symmetric matrix (an `InverseOperator`) that collects low-rank changes.
 
     A feature whose only entry is on the diagonal, such as an atom that no code uses, has no row in the stored matrix.
     It gets a spare row when a change gives it other entries.
@@ -32,7 +32,7 @@ class LazyInverse:
         self._store(held, inverse_symmetric(matrix if whole else matrix[np.ix_(held, held)]), 0)
 
     def _store(self, held: Ints, matrix: Array, more: int) -> None:
-        """Store the operator on the features `held`. Unless these are all, add more than `more` spare rows of zeros."""
+        """Store the inverse on the features `held`. If others remain, append more than `more` spare rows of zeros."""
         self._held, self._matrix, n = held, matrix, len(held)
         if n < len(self._diagonal):
             n += more + int(_SPARE * len(self._diagonal))
@@ -75,7 +75,7 @@ class LazyInverse:
         self._waiting += k
 
     def _hold(self, features: Ints) -> None:
-        """Give rows of the stored matrix to features that have none."""
+        """Give each of these features, which have none yet, a row of the stored matrix."""
         held = np.concatenate([self._held, features])
         if len(held) > len(self._matrix):
             self._flush()
@@ -92,7 +92,7 @@ class LazyInverse:
 
 
 def few_rows_times(vectors: Array, matrix: Array) -> Array:
-    """Return vectors (k, n) times a matrix (n, m) with contiguous rows, in one pass over the matrix.
+    """Return the product (k, m) of a few vectors (k, n) and a matrix (n, m), in one pass over the matrix.
 
     For two to four vectors BLAS takes two to three times as long, because it copies the matrix.
     """
@@ -104,7 +104,7 @@ def few_rows_times(vectors: Array, matrix: Array) -> Array:
 
 @njit(cache=True, nogil=True, fastmath={"contract"})
 def _add_products(vectors: Array, matrix: Array, images: Array) -> None:
-    """Add the products to `images`. Four rows of the matrix times three vectors at a time fill the registers."""
+    """Add ``vectors @ matrix`` to `images`. Blocks of four matrix rows and three vectors fill the registers."""
     k, n = vectors.shape
     m = matrix.shape[1]
     whole = n - n % 4

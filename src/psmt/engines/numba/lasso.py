@@ -4,11 +4,11 @@ Both steps solve the same problem with unit-norm columns ``d_1 .. d_M``::
 
     minimise over a >= 0    1/2 ||x - sum_j a_j d_j||^2 + sum_j penalty_j a_j
 
-The solver is a primal active-set method. It keeps a feasible ``a`` that is optimal on its support. In each step, it
-adds the columns that violate the Karush-Kuhn-Tucker (KKT) conditions most, walks towards the optimum of the larger
-support, and drops members that reach zero on the way. Each change updates the Cholesky factor of the support (or
-downdates it, by Givens rotations). The method ends because the objective falls at every step and there are finitely
-many supports. It stops when the duality gap is small enough.
+The solver is a primal active-set method. It keeps a feasible ``a`` that is optimal on its support (the columns with
+non-zero coefficients). In each step, it adds the columns that violate the Karush-Kuhn-Tucker (KKT) conditions most and
+moves towards the optimum on the larger support. Columns whose coefficients reach zero on the way leave the support.
+Each change of the support updates its Cholesky factor, or downdates it by Givens rotations. The method ends because the
+objective falls at every step and there are finitely many supports. It stops when the duality gap is small enough.
 
 The two steps differ only in how the gradient is computed. Coding solves thousands of problems with one dictionary, so
 it uses the Gram matrix. Recovery has new columns in each problem, so it multiplies them by the residual and never forms
@@ -50,7 +50,7 @@ def _dot(a: Array, b: Array) -> float:
 
 @njit(cache=True, nogil=True)
 def _correlate(columns: Array, target: Array, out: Array) -> None:
-    """Write the inner products (n_columns,) of all columns with a target."""
+    """Fill `out` (n_columns,) with the inner products of all columns with a target."""
     for j in range(out.size):
         out[j] = _dot(columns[j], target)
 
@@ -76,7 +76,7 @@ def _append(chol: Array, n: int, cross: Array) -> float:
 
 @njit(cache=True, nogil=True)
 def _delete(chol: Array, n: int, row: int) -> None:
-    """Remove one of n columns from their Cholesky factor, by Givens rotations."""
+    """Remove the column at index `row` from the Cholesky factor of n columns, by Givens rotations."""
     for i in range(row, n - 1):
         for k in range(i + 1):
             chol[i, k] = chol[i + 1, k]
@@ -93,7 +93,7 @@ def _delete(chol: Array, n: int, row: int) -> None:
 
 @njit(cache=True, nogil=True, fastmath=_FAST)
 def _solve(chol: Array, n: int, rhs: Array, out: Array) -> None:
-    """Write the solution of (chol chol') out = rhs for the leading n unknowns."""
+    """Write the solution of ``chol chol' out = rhs`` to `out`, using the leading n rows and columns of `chol`."""
     for i in range(n):
         total = rhs[i]
         for k in range(i):
@@ -107,7 +107,7 @@ def _solve(chol: Array, n: int, rhs: Array, out: Array) -> None:
 
 @njit(cache=True, nogil=True)
 def _cross_products(columns: Array, gram: Array, support: Ints, n: int, j: int, out: Array) -> None:
-    """Write the inner products of column j with the n columns of the support."""
+    """Fill `out` with the inner products of column j with the n columns of the support."""
     if gram.shape[0] > 0:
         for i in range(n):
             out[i] = gram[support[i], j]  # the rows of the support are the ones in the cache
@@ -118,7 +118,7 @@ def _cross_products(columns: Array, gram: Array, support: Ints, n: int, j: int, 
 
 @njit(cache=True, nogil=True, fastmath=_FAST)
 def subtract_rows(rows: Array, support: Ints, values: Array, n: int, out: Array) -> None:
-    """Subtract the n rows of the support, times their values, from `out`. Four rows at a time save loads and stores."""
+    """Subtract ``sum values[i] * rows[support[i]]``, i < n, from `out`. Four rows at a time save loads and stores."""
     for i in range(0, n, 4):
         # Indices beyond the last row repeat the last row, times zero.
         i1, i2, i3 = min(i + 1, n - 1), min(i + 2, n - 1), min(i + 3, n - 1)
@@ -133,10 +133,10 @@ def subtract_rows(rows: Array, support: Ints, values: Array, n: int, out: Array)
 
 @njit(cache=True, nogil=True, fastmath=_FAST)
 def _kkt_violation(columns: Array, gram: Array, target: Array, penalty: Array, n: int, work: _Workspace) -> None:
-    """Write ``D'(x - D a) - penalty``, computed from the Gram matrix if there is one, otherwise from the residual.
+    """Compute the KKT violations ``D'(x - D a) - penalty`` of all columns, by the Gram matrix unless it is empty.
 
-    The support and its coefficients a are in `work`, and so is the result. At the optimum, the result is zero on the
-    support and nowhere positive.
+    The support, its coefficients a and the result are in `work`. At the optimum, the result is zero on the support and
+    nowhere positive.
     """
     support, values, _, _, lead, out, _, _, _, _, _, residual, _ = work
     if gram.shape[0] > 0 or n == 0:
@@ -154,7 +154,7 @@ def _kkt_violation(columns: Array, gram: Array, target: Array, penalty: Array, n
 
 @njit(cache=True, nogil=True)
 def _largest(values: Array) -> float:
-    """Return the largest value, or zero if none is positive. Floats are compared by their bits, which is fast."""
+    """Return the largest value, or zero if none is positive. Floats are compared as integers, which is fast."""
     most, bits = np.int64(0), values.view(np.int64)
     for j in range(bits.size):
         most = max(most, bits[j])
@@ -163,7 +163,7 @@ def _largest(values: Array) -> float:
 
 @njit(cache=True, nogil=True)
 def _worst_violators(violation: Array, inside: Mask, least: float, found: Ints) -> int:
-    """Write the columns outside the support with the largest KKT violations above `least`, and return their number."""
+    """Fill `found` with the columns outside the support of largest KKT violation above `least`; return their number."""
     n = 0
     for first in range(0, violation.size, 16):
         last = min(first + 16, violation.size)
@@ -190,7 +190,7 @@ def _worst_violators(violation: Array, inside: Mask, least: float, found: Ints) 
 
 @njit(cache=True, nogil=True)
 def _drop(chol: Array, support: Ints, values: Array, inside: Mask, n: int, row: int) -> int:
-    """Drop the member of the support at `row`, and return the new size of the support."""
+    """Remove the column at position `row` from the support, and return the new size of the support."""
     _delete(chol, n, row)
     inside[support[row]] = False
     for i in range(row, n - 1):
@@ -206,7 +206,7 @@ def _active_set(
     """Solve one problem. Return the size of the support and the duality gap.
 
     On entry, `work` holds the n columns of the support to start from. On return, it holds the support and the
-    coefficients of the solution. `corr` are the products of all columns with the target.
+    coefficients of the solution. `corr` (n_columns,) are the inner products of all columns with the target.
     """
     support, values, inverse, chol, lead, violation, relative, inside, rhs, goal, cross, _, candidates = work
     n_columns = violation.size
@@ -328,9 +328,9 @@ def _workspace(columns: Array, penalty: Array) -> _Workspace:
 def _solve_in_turn(
     columns: Array, gram: Array, targets: Array, corr: Array, penalty: Array, tol: float, start: Array, coef: Array
 ) -> Array:
-    """Write the coefficients (n, n_columns) of the targets and return their duality gaps (n,).
+    """Write the lasso coefficients (n, n_columns) of n targets to `coef`, and return their duality gaps (n,).
 
-    The first target starts from the support of `start` (n_columns,), or from an empty support if `start` is empty.
+    The search for the first target begins with the support of `start` (n_columns,), which may be an empty array.
     """
     work = _workspace(columns, penalty)
     support, values = work[:2]
@@ -352,7 +352,7 @@ def _solve_in_turn(
 
 
 def gram_matrix(columns: Array) -> Array:
-    """Return the inner products (n_columns, n_columns) of all pairs of columns, which are the rows of `columns`."""
+    """Return the Gram matrix (n_columns, n_columns) of columns that are given as rows (n_columns, n_features)."""
     with one_blas_thread():
         return np.asarray(columns @ columns.T)
 
@@ -366,12 +366,12 @@ def solve_many(
     norms: Array | None = None,
     gram: Array | None = None,
 ) -> LassoResult:
-    """Return coefficients (n_targets, n_columns) and duality gaps (n_targets,) of problems with the same columns.
+    """Return the coefficients (n_targets, n_columns) and duality gaps (n_targets,) of lassos with the same columns.
 
     The columns (n_columns, n_features), one per row, have unit norm. A zero column with a positive penalty is never
     used. If a target is close to the one before it, its search starts from the support of the previous solution. Each
-    gap is at most ``tol * ||x||^2 / 2``, that is, `tol` times the objective at zero. If `norms` are given, the
-    coefficients are divided by them. `gram` is the `gram_matrix` of the columns; it is computed if it is not given.
+    gap is at most ``tol * ||x||^2 / 2``, that is, `tol` times the objective at zero. If `norms` (n_columns,) are given,
+    the coefficients are divided by them. `gram` is the `gram_matrix` of the columns; it is computed if it is not given.
     """
     columns, targets = _as_rows(columns), _as_rows(targets)
     penalties = _penalties(penalty, columns)
@@ -397,9 +397,9 @@ def solve_one(
     start: Array | None = None,
     gram: Array | None = None,
 ) -> LassoResult:
-    """Return the coefficients (n_columns,) and the duality gap of one problem.
+    """Return the coefficients (n_columns,) and the duality gap of one lasso.
 
-    `start` is an earlier solution (n_columns,) whose support is tried first. The other parameters are those of
+    `start` is an earlier solution (n_columns,) from whose support the search begins. The other parameters are those of
     `solve_many`, except that no Gram matrix is computed if `gram` is not given.
     """
     columns, target = _as_rows(columns), _as_rows(target)
@@ -414,15 +414,15 @@ def solve_one(
 def solve_bounded(
     columns: Array, target: Array, penalty: float, worth: Array, limit: float, *, tol: float, start: Array
 ) -> Array:
-    """Solve one problem with the bound ``coef @ worth <= limit``, and return its coefficients (n_columns,).
+    """Return the coefficients (n_columns,) of one lasso with the bound ``coef @ worth <= limit``.
 
-    The method is cutting planes. A Lagrange multiplier acts as a penalty on the weighted sum ``coef @ worth``. The sum
-    falls as the multiplier rises, in places by jumps. So the search keeps and combines two solutions: one whose sum
-    exceeds the limit (infeasible), and one whose sum does not (feasible). The dual function maps a multiplier to the
-    minimum of the penalised cost. This minimum never exceeds the cost of the bounded solution. Each solution gives a
-    line that is nowhere below the dual function. The next multiplier is where the lines of the two solutions intersect.
-    The search stops when the cost of the combination exceeds the largest known dual value by at most `tol` times the
-    cost of zero coefficients. `start` (n_columns,) is an earlier solution whose support is tried first.
+    A Lagrange multiplier penalises ``coef @ worth``. This sum falls as the multiplier rises, in places by jumps. So the
+    search keeps two solutions, one that exceeds the limit and one that does not, and combines them to reach the limit.
+    The multiplier is found by cutting planes on the dual function, which maps a multiplier to the minimum of the
+    penalised cost. Each solution gives a line that is nowhere below the dual function, and the next multiplier is where
+    the lines of the two solutions intersect. No dual value exceeds the minimum under the bound. So the search stops
+    when the cost of the combination exceeds the largest dual value by at most `tol` times the cost of zero
+    coefficients. The search begins with the support of `start` (n_columns,), an earlier solution.
     """
     support = start
 

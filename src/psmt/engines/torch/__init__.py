@@ -1,1 +1,1 @@
-"""The engine of a torch device: one GPU, or the CPU to test it with."""
+"""The engine of a torch device: a GPU, or the CPU for tests."""

@@ -1,4 +1,4 @@
-"""CUDA on a torch device: work captured as one launch, and kernels of this package, compiled at first use.
+"""CUDA graphs, and CUDA kernels of this package that are compiled at first use.
 
 A CUDA graph records work made of many small operations and launches it as one. The kernels are compiled by NVRTC, which
 comes with every CUDA build of PyTorch, so no toolkit is needed. NVRTC and the driver are called through ctypes.
@@ -36,11 +36,11 @@ class _Capture(NamedTuple):
 
 
 class Captured:
-    """Function that runs given work as one launch on a GPU; on other devices it calls the work directly.
+    """Function that runs given work as one GPU launch (a CUDA graph), and calls the work directly on other devices.
 
-    The arguments of the work are tensors, `Resident` objects, constants, or tuples of these. Settings are keyword
-    arguments. The work returns a tensor or a tuple of tensors. It must not read a result on the host, and it may change
-    only resident arrays in place.
+    The positional arguments of the work are tensors, `Resident` objects, constants, or tuples of these. Keyword
+    arguments are constants, too. The work returns a tensor or a tuple of tensors. It must not read a result on the
+    host, and it may change only resident arrays in place.
     """
 
     def __init__(self, work: Callable[..., Any]) -> None:
@@ -53,7 +53,7 @@ class Captured:
         return Captured, (self._work,)
 
     def __call__(self, *arguments: Any, **settings: Hashable) -> Any:
-        """Return the result of the work for these arguments. Tensors are copied in, except resident ones."""
+        """Return the result of the work for these arguments. Tensors are copied to the graph, except resident ones."""
         copied, resident, constants = _parts(arguments)
         if not copied[0].is_cuda:
             return self._work(*arguments, **settings)
@@ -103,7 +103,7 @@ class Captured:
 
 
 def _parts(arguments: object) -> tuple[list[Tensor], list[Tensor], list[Hashable]]:
-    """Return all tensors to copy, all resident tensors, and all constants of the arguments, in order."""
+    """Return the tensors to copy, the resident tensors, and the constants among the arguments, in order."""
     copied: list[Tensor] = []
     resident: list[Tensor] = []
     constants: list[Hashable] = []
@@ -125,7 +125,7 @@ def _parts(arguments: object) -> tuple[list[Tensor], list[Tensor], list[Hashable
 
 
 def _rebuilt(arguments: A, copied: list[Tensor], resident: list[Tensor]) -> A:
-    """Return the arguments with their tensors replaced by the given ones, in the order of `_parts`."""
+    """Return the arguments with their tensors replaced by these ones, which are in the order of `_parts`."""
     inputs, stay = iter(copied), iter(resident)
 
     def rebuild(argument: Any) -> Any:
@@ -143,7 +143,7 @@ def _rebuilt(arguments: A, copied: list[Tensor], resident: list[Tensor]) -> A:
 
 
 class Kernel:
-    """A compiled function of one of this package's CUDA source files, for one device."""
+    """Compiled CUDA kernel of this package, loaded on one device."""
 
     def __init__(self, driver: Any, image: bytes, name: str, device: torch.device) -> None:
         self._driver, self._device = driver, device
@@ -160,7 +160,7 @@ class Kernel:
             self._check(driver.cuFuncSetAttribute(self._function, _SHARED, self.shared_bytes))
 
     def blocks_at_once(self, threads: int, shared: int) -> int:
-        """Return the number of blocks that the device can run at the same time."""
+        """Return how many blocks, each with `shared` bytes of shared memory, the device can run at the same time."""
         count = ctypes.c_int()
         with torch.cuda.device(self._device):
             self._check(
@@ -171,7 +171,7 @@ class Kernel:
         return max(count.value, 1) * self.processors
 
     def __call__(self, blocks: int, threads: int, shared: int, *arguments: Tensor | int | float) -> None:
-        """Launch the kernel in the current stream, with `shared` bytes of shared memory for each block."""
+        """Launch the kernel in the current stream. Each block has `shared` bytes of shared memory."""
         given: list[Any] = []
         for argument in arguments:
             if isinstance(argument, Tensor):
@@ -194,7 +194,7 @@ class Kernel:
 
 @lru_cache
 def kernel(file: str, name: str, dtype: torch.dtype, device: torch.device, threads: int) -> Kernel | None:
-    """Return a compiled function of a source file for a dtype and block size, or None if it cannot be compiled."""
+    """Return a kernel of a CUDA source file, compiled for a dtype and block size, or None if this is impossible."""
     if device.type != "cuda" or torch.version.cuda is None:
         return None
     try:

@@ -1,4 +1,4 @@
-"""The engine of a torch device: one GPU, or the CPU for tests."""
+"""The engine of a torch device: a GPU, or the CPU for tests."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _TINY = 1e-200  # smallest divisor, so that a target of zero stays zero
 
 
 class TorchEngine:
-    """See `psmt.engines.contract.Engine`. Engine arrays are tensors of float64 on the device."""
+    """The engine of a torch device (see `psmt.engines.contract.Engine`). Its arrays are tensors on the device."""
 
     captures = True
     linalg_errors: tuple[type[Exception], ...] = (torch.linalg.LinAlgError,)
@@ -118,7 +118,7 @@ class TorchEngine:
 
 
 def _swept_atoms(atoms: Tensor, used: Tensor, statistics: tuple[Tensor, Tensor]) -> tuple[Tensor]:
-    """Return the atoms (n_atoms, n_features) after a sweep over the used ones, given ``sum a a'`` and ``sum a x'``."""
+    """Return the atoms (n_atoms, n_features) after a sweep over the used ones; see `Engine.sweep_atoms`."""
     code_code, code_sample = statistics
     atoms, (n_atoms, n_features) = atoms.clone(), atoms.shape
     free = (used & (code_code.diagonal() > 0)).to(atoms.dtype)

@@ -1,6 +1,6 @@
-"""Kernels for whole frames on a torch device: see `psmt.engines.frame_kernels.FrameKernels`.
+"""Operations on whole frames on a torch device: see `psmt.engines.frame_kernels.FrameKernels`.
 
-Each kernel takes a few launches, independent of the number of tiles and cells. No kernel reads a result on the host.
+Each takes a few GPU launches, independent of the number of tiles and cells. None reads a result on the host.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _THREADS = 256  # threads of a block in the kernels of `flow.cu`, each of which 
 
 
 class TorchFrameKernels:
-    """Kernels whose arrays are tensors of float32 and complex64 on the device.
+    """Operations on whole frames, which are tensors of float32 or complex64 on the device.
 
     Arrays that depend only on the size of frames (windows, pixel indices, filters) are made once and stay on the
     device.
@@ -169,7 +169,7 @@ class TorchFrameKernels:
         return values[0, 0]
 
     def _cut(self, frame: Tensor, tiles: Tiles) -> Tensor:
-        """Return the windowed tiles (rows, columns, size, size) of a frame, less their weighted means."""
+        """Return the tiles (rows, columns, size, size) of a frame, minus their means and times the window."""
         down, right = self._mirrored(tiles)
         window = self._window(tiles)
         padded = frame.index_select(0, down).index_select(1, right)
@@ -190,7 +190,7 @@ class TorchFrameKernels:
         return torch.from_numpy(np.ascontiguousarray(values, np.int64)).to(self._place)
 
     def _places_of_neighbours(self, shape: tuple[int, int], offsets: tuple[tuple[int, int], ...]) -> Tensor:
-        """Return the flat indices (n_offsets height width,) of the neighbours of all pixels."""
+        """Return flat pixel indices (n_offsets * height * width,): for each offset, the neighbours of all pixels."""
         y, x = np.mgrid[: shape[0], : shape[1]]
         near = [
             np.clip(y + down, 0, shape[0] - 1) * shape[1] + np.clip(x + right, 0, shape[1] - 1)
@@ -202,7 +202,7 @@ class TorchFrameKernels:
 def _moments(candidates: Tensor, change: Tensor, cell: tuple[int, int], layout: Sequence[int]) -> tuple[Tensor, Tensor]:
     """Return, for each cell, the Gram matrix of n candidates and their inner products with the true change.
 
-    The shapes are (*layout, n, n) and (*layout, n).
+    The shapes are (rows, columns, n, n) and (rows, columns, n), with (rows, columns) given by `layout`.
     """
     n = len(candidates)
     seen = _split(torch.cat([candidates, change[None]]), cell, layout)
@@ -211,7 +211,7 @@ def _moments(candidates: Tensor, change: Tensor, cell: tuple[int, int], layout: 
 
 
 def _split(maps: Tensor, cell: tuple[int, int], layout: Sequence[int]) -> Tensor:
-    """Return maps (n, height, width) divided into cells (*layout, n, pixels), with zeros beyond the frame."""
+    """Return maps (n, height, width) cut into cells (rows, columns, n, pixels), with zeros beyond the frame."""
     n, height, width = maps.shape
     (tall, wide), (rows, columns) = cell, layout
     padded = pad(maps, (0, columns * wide - width, 0, rows * tall - height))
@@ -222,7 +222,7 @@ def _split(maps: Tensor, cell: tuple[int, int], layout: Sequence[int]) -> Tensor
 def _cell_weights(
     moments: tuple[Tensor, ...], ridge: Tensor, known: tuple[Tensor, ...], *, prior: float, first: int, last: int
 ) -> Tensor:
-    """See `FrameKernels.cell_weights`."""
+    """Return the ridge weights (last - first, columns, n) of rows of cells; see `FrameKernels.cell_weights`."""
     # Pooling does not change the mean.
     whole, right = (part.mean(dim=(0, 1), dtype=torch.float64) for part in moments)
     if known:
@@ -239,7 +239,7 @@ def _cell_weights(
 
 
 def _solved(matrices: Tensor, sides: Tensor) -> Tensor:
-    """Return the solutions (.., n) of symmetric positive definite systems (.., n, n)."""
+    """Return the solutions (.., n) of positive definite systems (.., n, n) with right-hand sides `sides` (.., n)."""
     n = sides.shape[-1]
     threads, shared = -(-n // 32) * 32, 4 * n * (n + 2)
     compiled = kernel("cells.cu", "solve", sides.dtype, sides.device, threads) if threads <= 1024 else None
@@ -260,7 +260,7 @@ def _pooled(moments: Tensor) -> Tensor:
 
 
 def _turn(cross: Tensor) -> Tensor:
-    """Return the phase factors of cross-spectra, which are ``x / |x|``, or 1 where x is zero."""
+    """Return the phase factors ``x / |x|`` of cross-spectra x, or 1 where x is zero."""
     turn = cross.sgn()
     return turn + (1 - turn.abs().sign())
 
@@ -270,21 +270,21 @@ def _blocks(pixels: Tensor) -> int:
 
 
 def _catmull_rom(t: Tensor) -> Tensor:
-    """Return the weights (4, ..) of four neighbouring pixels at a position a fraction `t` after the second one."""
+    """Return the weights (4, ..) of four neighbouring pixels at the fraction `t` between the second and the third."""
     return 0.5 * torch.stack(
         [t * (t * (2 - t) - 1), t * t * (3 * t - 5) + 2, t * (t * (4 - 3 * t) + 1), t * t * (t - 1)]
     )
 
 
 def _places(height: int, width: int, flow: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the rows and columns (height, width) to which a flow leads, clipped to the frame."""
+    """Return the rows and the columns (height, width) to which the flow leads from each pixel, clipped to the frame."""
     rows = torch.arange(height, device=flow.device, dtype=flow.dtype)[:, None]
     columns = torch.arange(width, device=flow.device, dtype=flow.dtype)
     return (rows + flow[0]).clip(0, height - 1), (columns + flow[1]).clip(0, width - 1)
 
 
 def _between(frames: Tensor, grid: Tensor) -> Tensor:
-    """Return grey levels (n, ..) of frames (n, height, width) at positions (.., 2), by bilinear interpolation.
+    """Return the values (n, ..) of frames (n, height, width) at positions (.., 2), by bilinear interpolation.
 
     A position is (column, row), from -1 at one edge to 1 at the other. Positions outside take the nearest edge's value.
     """
@@ -292,7 +292,7 @@ def _between(frames: Tensor, grid: Tensor) -> Tensor:
 
 
 def _refined(before: Tensor, now: Tensor, flow: Tensor) -> Tensor:
-    """Return the flow (2, height, width) that leads from `now` back to `before`, improved by Gauss-Newton steps."""
+    """Return the flow (2, height, width) from `now` back to `before`, improved by Gauss-Newton steps."""
     ahead = pad(now[None, None], (1, 1, 1, 1), mode="replicate")[0, 0]
     slopes = 0.5 * torch.stack([ahead[2:, 1:-1] - ahead[:-2, 1:-1], ahead[1:-1, 2:] - ahead[1:-1, :-2]])
     tensor = torch.stack([slopes[0] * slopes[0], slopes[0] * slopes[1], slopes[1] * slopes[1]])
@@ -318,7 +318,7 @@ def _refined(before: Tensor, now: Tensor, flow: Tensor) -> Tensor:
 
 @lru_cache(32)
 def _grid(shape: torch.Size, dtype: torch.dtype, device: torch.device) -> tuple[Tensor, Tensor]:
-    """Return the positions (height, width, 2) of all pixels, -1 to 1 as in `_between`, and the size (2,) of a pixel."""
+    """Return the positions (height, width, 2) of all pixels, from -1 to 1 as in `_between`, and a pixel's size (2,)."""
     height, width = shape
     scale = torch.tensor([2 / max(width - 1, 1), 2 / max(height - 1, 1)], dtype=dtype)
     columns, rows = torch.meshgrid(torch.arange(width), torch.arange(height), indexing="xy")
@@ -327,7 +327,7 @@ def _grid(shape: torch.Size, dtype: torch.dtype, device: torch.device) -> tuple[
 
 
 def _blurred(values: Tensor) -> Tensor:
-    """Return values (n, height, width) smoothed twice by a box along both axes."""
+    """Return values (n, height, width) smoothed by a box filter, which is applied twice."""
     compiled = kernel("flow.cu", "boxed", values.dtype, values.device, _THREADS)
     if compiled is not None:
         for _ in range(2):
@@ -342,7 +342,7 @@ def _blurred(values: Tensor) -> Tensor:
 
 
 def _halved(frame: Tensor) -> Tensor:
-    """Return the frame (height, width) at half its size, by weights (1, 3, 3, 1) / 8; odd edges are cut off."""
+    """Return the frame (height, width) smoothed and reduced to half its size. An odd last row or column is left out."""
     height, width = (length // 2 * 2 for length in frame.shape)
     padded = pad(frame[None, None, :height, :width], (1, 1, 1, 1), mode="replicate")[0, 0]
     rows = 0.125 * (padded[0:-2:2] + padded[3::2]) + 0.375 * (padded[1:-2:2] + padded[2:-1:2])
@@ -350,7 +350,7 @@ def _halved(frame: Tensor) -> Tensor:
 
 
 def _doubled(flow: Tensor, height: int, width: int) -> Tensor:
-    """Return the flow (2, height, width) interpolated from the flow of a frame of half the size."""
+    """Return a flow (2, height, width) of twice the resolution: interpolated bilinearly and multiplied by two."""
     tall, wide = flow.shape[1:]
     rows = 0.5 * torch.arange(height, device=flow.device, dtype=flow.dtype) - 0.25
     columns = 0.5 * torch.arange(width, device=flow.device, dtype=flow.dtype) - 0.25

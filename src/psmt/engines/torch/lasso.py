@@ -1,8 +1,8 @@
 """Exact non-negative lasso for many problems at once, in torch.
 
 The problems and the method are those of `psmt.engines.numba.lasso`: a primal active-set method that adds columns by
-their KKT violations and stops by the duality gap. On a GPU, one kernel (`active_set.cu`) solves each problem in one
-block of threads. Where it cannot be compiled, the CPU solves the problems.
+their KKT violations and stops by the duality gap. On a GPU, the kernel `active_set.cu` solves each problem in one block
+of threads. If the kernel cannot be compiled, the CPU solves the problems.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _BATCH = 1 << 17  # most problems that are posed together
 
 
 class Problems(NamedTuple):
-    """The data of n problems, and the inner products of their columns and targets."""
+    """Data of n lassos, with the inner products of their columns and targets."""
 
     columns: Tensor  # unit-norm or zero columns, one per row: (n_columns, n_features), or (n, n_columns, n_features)
     targets: Tensor  # (n, n_features)
@@ -39,10 +39,10 @@ class Problems(NamedTuple):
 
 
 def pose(columns: Tensor, targets: Tensor, penalty: Tensor, gram: Tensor | None = None) -> Problems:
-    """Return problems with unit-norm or zero columns (.., n_columns, n_features) and targets (n, n_features).
+    """Return lassos with columns (.., n_columns, n_features), one per row, and targets (n, n_features).
 
-    The columns, one per row, and the penalty (.., n_columns) are either shared by all problems or given for each.
-    `gram` are the inner products of the columns; they are computed if they are not given.
+    Columns have unit norm or are zero. Columns and penalty (.., n_columns) are shared by all problems, or have a first
+    axis of length n. `gram` are the inner products of the columns; they are computed if they are not given.
     """
     shared = columns.dim() == 2
     return Problems(
@@ -56,7 +56,7 @@ def pose(columns: Tensor, targets: Tensor, penalty: Tensor, gram: Tensor | None 
 
 
 def solve(problems: Problems, *, tol: float, start: Tensor | None = None, bound: Bound | None = None) -> LassoResult:
-    """Return the coefficients (n, n_columns) and duality gaps (n,) of the problems.
+    """Return the coefficients (n, n_columns) and duality gaps (n,) of n lassos.
 
     A gap is at most ``tol * ||x||^2 / 2`` for the target x. The supports of `start` (n, n_columns) are tried first.
     """
@@ -70,7 +70,7 @@ def solve(problems: Problems, *, tol: float, start: Tensor | None = None, bound:
 def solve_many(
     columns: Tensor, targets: Tensor, penalty: Tensor, *, tol: float, gram: Tensor | None = None
 ) -> LassoResult:
-    """Return coefficients (n, n_columns) and duality gaps (n,) of any number of targets, solved in batches."""
+    """Return the coefficients (n, n_columns) and duality gaps (n,) of any number of lassos, solved in batches."""
     gram = columns @ columns.mT if gram is None else gram
     if len(targets) <= _BATCH:
         return solve(pose(columns, targets, penalty, gram), tol=tol)
@@ -112,7 +112,7 @@ def _solve_by_kernel(
 
 
 def _solve_on_host(problems: Problems, tol: float, start: Tensor | None, bound: Bound | None) -> LassoResult:
-    """Solve on the CPU and return tensors on the device. Even with a bound, gaps are those of unbounded problems."""
+    """Solve the lassos on the CPU and return tensors on the device. The gaps are those without the bound."""
     columns, targets, penalty, gram, corr, _ = map(_on_host, problems)
     coef, gaps = np.zeros(corr.shape) if start is None else _on_host(start).copy(), np.zeros(len(corr))
     penalties = np.broadcast_to(penalty, corr.shape)

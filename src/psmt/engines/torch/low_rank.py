@@ -1,7 +1,7 @@
-"""Low-rank updates on a torch device: the window of codes, and the inverse operators.
+"""Objects updated by low-rank changes on a torch device: the window of codes, and inverse matrices.
 
-The window is a buffer of dense codes. A captured slide changes its sums in place. The operators are one tensor that
-also changes in place at every slide, because on a GPU a pass over a matrix costs less than a few extra launches.
+The window is a buffer of dense codes, and a captured function updates its sums in place. An inverse is one tensor that
+is also updated in place at every slide, because on a GPU a pass over a matrix costs less than a few extra launches.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from psmt.types import Mask
 
 
 class DenseWindow(CodeWindow):
-    """See `psmt.engines.window.CodeWindow`. A slide costs four passes over the sums, independent of the window."""
+    """Sliding window of dense codes (a `CodeWindow`). The cost of a slide does not depend on the size of the window."""
 
     total: Tensor
     products: Tensor
@@ -126,7 +126,7 @@ class DenseWindow(CodeWindow):
 
 
 def _add(code: Tensor, sums: tuple[Tensor, ...], latest: Tensor | None) -> None:
-    """Add a code (n_features,) to the sums in place. `latest` are the latest three codes if they are of one series."""
+    """Add a code (n_features,) to the sums in place. `latest` are the three latest codes, or None across a seam."""
     total, uses, products, curvature, _ = sums
     total += code
     products.addr_(code, code)
@@ -137,7 +137,7 @@ def _add(code: Tensor, sums: tuple[Tensor, ...], latest: Tensor | None) -> None:
 
 
 def _subtract(code: Tensor, sums: tuple[Tensor, ...], oldest: Tensor | None) -> None:
-    """Subtract a code (n_features,) from the sums in place. `oldest` are the oldest three if they are of one series."""
+    """Subtract a code (n_features,) from the sums in place. `oldest` are the three oldest, or None across a seam."""
     total, uses, products, curvature, _ = sums
     if oldest is not None:
         bend = second_difference(*oldest)
@@ -155,7 +155,7 @@ def _subtract(code: Tensor, sums: tuple[Tensor, ...], oldest: Tensor | None) -> 
 def _slide_sums(
     oldest: Tensor, youngest: Tensor, sums: tuple[Tensor, ...], *, arrives: bool, leaves: bool
 ) -> tuple[Tensor, Tensor]:
-    """Slide the sums in place, given three codes at each end; see `slide_vectors`.
+    """Update the sums in place for a slide of the window, given the three codes at each end.
 
     Return the vectors of the `Slide`, and whether the sums have fallen so far below their peak that rounding matters.
     """
@@ -172,7 +172,7 @@ def _slide_sums(
 
 
 class DenseInverse(Resident):
-    """See `psmt.engines.contract.InverseOperator`. Captured functions (`Engine.capture`) change the matrix in place."""
+    """Inverse of a complex symmetric matrix (an `InverseOperator`) that captured functions can change in place."""
 
     def __init__(self, matrix: Tensor) -> None:
         self._matrix = matrix
