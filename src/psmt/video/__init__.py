@@ -1,4 +1,4 @@
-"""Prediction of whole frames: the estimator `FramePredictor`, a reader of films, priors, and baselines."""
+"""Prediction of whole video frames: the estimator `FramePredictor`, its priors, baselines, and a reader of films."""
 
 from psmt.video.baselines import (
     FRAME_BASELINES,

@@ -1,6 +1,6 @@
-"""Baselines for whole frames, with the interface of `FramePredictor`: `fit`, `update`, `predict`.
+"""Baselines for whole frames, with the methods `fit`, `update` and `predict` of `FramePredictor`.
 
-All baselines take and return grey levels. No baseline is tuned on the frames that it predicts.
+All baselines predict grey levels. No baseline is tuned on the frames that it predicts.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from psmt.video.frames import check_grey_film, check_next_frame
 
 
 class FrameBaseline(LastFramesPredictor):
-    """Autoregressive predictor of whole frames: grey levels or colours in, grey levels out.
+    """Base class of baselines that predict the next frame, in grey, from the last few frames.
 
     To add a baseline, write a subclass and add a line to `FRAME_BASELINES`. The subclass defines the number of last
     frames that it uses (`n_last`) and the prediction from them (`next_frame`). A baseline that learns in `fit` also
@@ -32,16 +32,16 @@ class FrameBaseline(LastFramesPredictor):
     """
 
     def check_past(self, X: ArrayLike) -> Levels:
-        """Return the past frames as finite grey levels, after checking them. Colours become their luma."""
+        """Check past frames and return their grey levels (time, height, width). Colour is reduced to luma."""
         return check_grey_film(X, minimum=self.n_last)
 
     def check_next(self, x: ArrayLike) -> Levels:
-        """Return the next frame as finite grey levels, after checking it. Colours become their luma."""
+        """Check the next frame and return its grey levels (height, width). Colour is reduced to luma."""
         return grey(check_next_frame(x, self.shape_ if np.ndim(x) < 3 else (*self.shape_, 3)))
 
 
 class CopyLastFrame(FrameBaseline):
-    """Persistence: the last frame is the prediction of the next one. Every predictor has to beat this baseline.
+    """Persistence: predicts that the next frame equals the last one. Every predictor has to beat this baseline.
 
     >>> import numpy as np
     >>> CopyLastFrame().fit(np.zeros((2, 3, 3))).update(np.ones((3, 3))).predict()[0]
@@ -51,7 +51,7 @@ class CopyLastFrame(FrameBaseline):
     n_last = 1
 
     def next_frame(self, last: Levels) -> Levels:
-        """Predict the next frame from the last few frames, `last`."""
+        """Return the next frame (height, width), given the last frame as `last` (1, height, width)."""
         return np.array(last[-1])
 
 
@@ -61,21 +61,21 @@ class LinearPixels(FrameBaseline):
     n_last = 2
 
     def next_frame(self, last: Levels) -> Levels:
-        """Predict the next frame from the last few frames, `last`."""
+        """Return the next frame (height, width), given the last two frames `last` (2, height, width)."""
         return np.asarray(2 * last[-1] - last[-2])
 
 
 class FourierPhase(FrameBaseline):
-    """Local Fourier phase advance: a short-space Fourier transform of 16 x 16 Hann windows, 4 pixels apart.
+    """Phase extrapolation of a short-space Fourier transform, with 16 x 16 Hann windows that are 4 pixels apart.
 
     In each window, every Fourier coefficient is rotated by the angle between its last two values. This continues steady
-    motion through the window. Nothing is learned.
+    motion. Nothing is learned.
     """
 
     n_last = 2
 
     def next_frame(self, last: Levels) -> Levels:
-        """Predict the next frame from the last two frames, `last`."""
+        """Return the next frame (height, width), given the last two frames `last` (2, height, width)."""
         kernels, tiles = engine_for("cpu").frames, Tiles(self.shape_, size=16, stride=4)
         before, now = (kernels.spectra(frame, tiles) for frame in last)
         return np.asarray(last[1] + kernels.advanced(now, (now * before.conj(),), tiles)[0])
@@ -102,7 +102,7 @@ class BlockMotion(FrameBaseline):
     n_last = 2
 
     def next_frame(self, last: Levels) -> Levels:
-        """Predict the next frame from the last two frames, `last`."""
+        """Return the next frame (height, width), given the last two frames `last` (2, height, width)."""
         # Half a block of margin on each side, so that corners are in as many blocks as the middle, plus the reach of
         # the search and of the continued motion, plus a pixel for interpolation.
         half = self.block // 2
@@ -115,7 +115,7 @@ class BlockMotion(FrameBaseline):
 
 @njit(cache=True, nogil=True, fastmath=True)
 def _move_blocks(before: Levels, now: Levels, height: int, width: int, half: int, reach: int, fade: Levels) -> Levels:
-    """Predict the frame after `now`. Margins are half + reach + 1. Blocks of side 2 * half are weighted by `fade`."""
+    """Return the frame after `now`, by moving blocks of side 2 * half. Margins of the input are half + reach + 1."""
     margin = half + reach + 1
     side = 2 * half
     total = np.zeros((height, width), dtype=np.float32)
@@ -137,7 +137,7 @@ def _move_blocks(before: Levels, now: Levels, height: int, width: int, half: int
 def _search(
     before: Levels, now: Levels, row: int, column: int, side: int, reach: int, errors: Levels
 ) -> tuple[float, float]:
-    """Return the motion (down, right) from `before` to `now` of the block at (row, column). `errors` is overwritten."""
+    """Return the motion (down, right) from `before` to `now` of the block at (row, column), using scratch `errors`."""
     for i in range(2 * reach + 1):
         for j in range(2 * reach + 1):
             error = np.float32(0.0)
@@ -166,7 +166,7 @@ def _search(
 
 @njit(cache=True, nogil=True)
 def _vertex(errors: Levels, k: int) -> float:
-    """Return the offset from k of the minimum of the parabola through errors k - 1 to k + 1, or 0 if it has none."""
+    """Return where the parabola through errors k - 1 to k + 1 has its minimum, relative to k, or 0 if it has none."""
     if k == 0 or k == len(errors) - 1:
         return 0.0
     bend = errors[k - 1] - 2 * errors[k] + errors[k + 1]
@@ -189,14 +189,14 @@ def _between(frame: Levels, y: float, x: float) -> float:
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class RidgePixels(FrameBaseline):
-    """Ridge autoregression: the change of a pixel is a linear map of its neighbourhood in the last two frames.
+    """Ridge autoregression: the change of a pixel is a linear function of its neighbourhood in the last two frames.
 
     Each tile of the frame has weights of its own, learned from all its pixels in all past frames.
 
     Parameters
     ----------
     radius : int, default 2
-        Pixels that the neighbourhood reaches in each direction.
+        The neighbourhood of a pixel is the square of side 2 * radius + 1 around it.
     tile : int, default 25
         Side of a tile in pixels.
     penalty : float or 'auto', default 'auto'
@@ -213,7 +213,7 @@ class RidgePixels(FrameBaseline):
     _PENALTIES = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
 
     def learn(self, past: Levels) -> None:
-        """Learn the weights of each tile from the checked past frames."""
+        """Learn the weights of each tile from past frames (time, height, width)."""
         if len(past) < 4:
             raise NotEnoughFramesError(f"frames has {len(past)} frames; ridge autoregression needs at least 4")
         n_steps = len(past) - 2
@@ -227,7 +227,7 @@ class RidgePixels(FrameBaseline):
         self.weights_ = self._solve([a + b for a, b in zip(early, late, strict=True)], self.penalty_)
 
     def _tiles(self) -> list[tuple[slice, slice]]:
-        """Return the rows and columns of each tile of the frame."""
+        """Return the slices of rows and columns of each tile."""
         height, width = self.shape_
         return [
             (slice(top, min(top + self.tile, height)), slice(left, min(left + self.tile, width)))
@@ -236,7 +236,7 @@ class RidgePixels(FrameBaseline):
         ]
 
     def _neighbourhoods(self, before: Levels, now: Levels) -> Levels:
-        """Return the levels around each pixel in both frames, minus its level in `now`: (height, width, n_inputs)."""
+        """Return the inputs (height, width, n): the levels around a pixel in both frames, minus its level in `now`."""
         side = 2 * self.radius + 1
         padded = np.pad(np.stack([before, now]), ((0, 0), (self.radius,) * 2, (self.radius,) * 2), mode="symmetric")
         views = sliding_window_view(padded, (side, side), axis=(1, 2))
@@ -245,7 +245,7 @@ class RidgePixels(FrameBaseline):
         return np.delete(inputs, side * side + side * side // 2, axis=2)
 
     def _moments(self, past: Levels) -> list[Array]:
-        """Return sums of X'X (tiles, n, n), X'y (tiles, n) and y'y (tiles,) for inputs X and changes y of pixels."""
+        """Return X'X (tiles, n, n), X'y (tiles, n) and y'y (tiles,) for the inputs X and the changes y of pixels."""
         tiles = self._tiles()
         n = 2 * (2 * self.radius + 1) ** 2 - 1
         gram, cross, power = np.zeros((len(tiles), n, n)), np.zeros((len(tiles), n)), np.zeros(len(tiles))
@@ -261,7 +261,7 @@ class RidgePixels(FrameBaseline):
 
     @staticmethod
     def _solve(moments: list[Array], penalty: float) -> Levels:
-        """Return the ridge weights (tiles, n) that follow from the moments."""
+        """Return the ridge weights (tiles, n), given the arrays of `_moments`."""
         gram, cross, _ = moments
         scale = np.trace(gram, axis1=1, axis2=2) / gram.shape[1]
         # Penalties below the rounding of the moments have no effect, and in some tiles nothing varies.
@@ -271,13 +271,13 @@ class RidgePixels(FrameBaseline):
 
     @staticmethod
     def _error(moments: list[Array], weights: Levels) -> float:
-        """Return the sum of squared errors of weights (tiles, n) on the frames that the moments were computed from."""
+        """Return the sum of squared errors of weights (tiles, n) over the frames that `_moments` has seen."""
         gram, cross, power = moments
         explained = np.einsum("ki,kij,kj->", weights, gram, weights) - 2 * np.sum(weights * cross)
         return float(np.sum(power) + explained)
 
     def next_frame(self, last: Levels) -> Levels:
-        """Predict the next frame from the last few frames, `last`."""
+        """Return the next frame (height, width), given the last two frames `last` (2, height, width)."""
         inputs = self._neighbourhoods(last[0], last[1])
         predicted: Levels = last[-1].copy()
         for weights, tile in zip(self.weights_, self._tiles(), strict=True):
@@ -286,7 +286,7 @@ class RidgePixels(FrameBaseline):
 
 
 class FrameBaselineEntry(NamedTuple):
-    """A baseline in comparisons: its label in tables, its class, and whether it is `slow`.
+    """Entry of `FRAME_BASELINES`: the label of a baseline in tables, its class, and whether it is slow.
 
     A slow baseline takes about as much time as the model. Comparisons include it only on request.
     """

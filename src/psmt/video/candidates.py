@@ -1,9 +1,9 @@
 """Candidates: predictions of the change to the next frame, from motion, running means and neighbouring pixels.
 
-Local Fourier planes continue motion by the phases of a short-space Fourier transform. If the content of a tile shifts,
-each of its Fourier coefficients is rotated by an angle. This angle is the phase of the cross-spectrum of the last two
-frames. Rotating by the same angle once more continues the motion. One cross-spectrum is noisy, so an exponentially
-weighted sum of several is used.
+Some candidates continue motion by phases, as follows. A frame is divided into overlapping tiles. If the content of a
+tile shifts, each of its Fourier coefficients rotates by an angle, which is the phase of the cross-spectrum of the last
+two frames. Rotating the coefficients by the same angle once more continues the motion. One cross-spectrum is noisy, so
+an exponentially weighted sum of several is used. The tiles of one size are called planes.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ _FARTHEST = 1e4  # largest flow in a saved model, in pixels; estimated flows are
 
 
 class LocalSpectra(NamedTuple):
-    """Fourier coefficients of the tiles of one size."""
+    """Fourier coefficients of all tiles of one size."""
 
     now: Complex  # of the latest frame (rows, columns, size, size // 2 + 1)
     cross: tuple[Complex, ...]  # for each memory the exponentially weighted sum of ``c_t * conj(c_(t-1))``
 
 
 class Scene(NamedTuple):
-    """The state that a prediction starts from. It is never modified in place, so that rollouts can share it."""
+    """State of a film since its last cut, from which rollouts start. It is never modified in place."""
 
     previous: Levels
     current: Levels
@@ -54,21 +54,22 @@ class Scene(NamedTuple):
 
 
 class CandidateGroup(NamedTuple):
-    """A group of candidates (predicted changes) that are computed together."""
+    """Group of candidates (predicted changes) that are computed together."""
 
     names: tuple[str, ...]
     fill: Callable[[Scene, Levels], None]  # writes the changes of a scene into an array (len(names), height, width)
 
 
 class Candidates:
-    """Computes the candidate changes of a scene. To add a candidate, add a line to `_predictions` or `_others`.
+    """Computes the candidates (predicted changes) of a scene. To add one, add a line to `_predictions` or `_others`.
 
-    The sides of tiles are multiples of 3, because neighbouring tiles are a third of a side apart. This is the smallest
-    overlap at which squared Hann windows add up to a constant. Without planes, the last change is the only candidate.
+    Complete predictions, whose names are `moving_names`, are split into bands of detail (fine, middle, coarse). Each
+    band is a candidate. Other candidates are not split. `names` are the names of all candidates. The correction network
+    sees the first `n_network_inputs` of them: all bands and the running means. If `planes` is empty, the last change is
+    the only complete prediction, and there are no other candidates.
 
-    `names` are the names of all candidates. `moving_names` are the names of the complete predictions. Each
-    complete prediction is a change that is split into bands of detail, and each band is a candidate. The correction
-    network sees the first `n_network_inputs` candidates: all bands of detail and the running means.
+    Sides of tiles are multiples of 3, because neighbouring tiles are a third of a side apart. This is the smallest
+    overlap at which squared Hann windows add up to a constant.
     """
 
     def __init__(self, shape: tuple[int, int], planes: Planes, kernels: FrameKernels | None = None) -> None:
@@ -86,7 +87,7 @@ class Candidates:
     # The candidates
 
     def _predictions(self) -> Iterator[CandidateGroup]:
-        """Yield the complete predictions. Each is split into bands of detail, and each band is a candidate."""
+        """Yield the groups of complete predictions, which are split into bands of detail later."""
         yield CandidateGroup(("last change",), self._last_change)
         for k, (tiles, memories) in enumerate(self._planes):
             names = tuple(f"planes {tiles.size}, memory {memory}" for memory in memories)
@@ -96,7 +97,7 @@ class Candidates:
             yield CandidateGroup(("tracked mean",), self._tracked_mean)
 
     def _others(self) -> Iterator[CandidateGroup]:
-        """Yield the candidates that are not split into bands. The running means, which the network uses, come first."""
+        """Yield the groups that are not split into bands. The running means, which the network uses, come first."""
         if self.rich:
             yield CandidateGroup(tuple(f"mean {kept}" for kept in MEANS), self._running_means)
             for k in range(1, FLOWS):
@@ -121,7 +122,7 @@ class Candidates:
         out[...] = scene.means - scene.current
 
     def _sway(self, scene: Scene, out: Levels) -> None:
-        """Write the first-order changes of a picture that moves as a whole, by the mean of each of the latest flows."""
+        """Write the change if the whole picture moved by the mean of each of the latest flows, to first order."""
         # Slopes are differences of neighbours: below minus above, right minus left.
         sides = room(scene.current, 4)
         self._kernels.neighbours(scene.current, ((1, 0), (0, 1), (-1, 0), (0, -1)), scene.current, sides)
@@ -137,7 +138,7 @@ class Candidates:
     # The scene
 
     def start(self, frame: Levels) -> Scene:
-        """Return a scene that begins with this frame (height, width), without motion."""
+        """Return the scene that begins with a frame (height, width), without motion."""
         spectra = []
         for tiles, memories in self._planes:
             now = self._kernels.spectra(frame, tiles)
@@ -147,9 +148,9 @@ class Candidates:
         return Scene(frame, frame, 0, tuple(spectra), means, flows, frame)
 
     def see(self, scene: Scene, frame: Levels, flow: Levels | None = None) -> tuple[Scene, Levels, Levels]:
-        """Return the scene after one more frame (height, width), and the two arrays that `look_ahead` returns for it.
+        """Return the scene after the next frame (height, width), and the two arrays of `look_ahead` for it.
 
-        The optical `flow` to the frame is computed unless it is passed.
+        The optical `flow` to the frame is computed unless it is given.
         """
         # The age changes each time, so it is left out of what is captured.
         after, moving, candidates = self._seen(scene._replace(age=0), frame, flow)
@@ -160,7 +161,7 @@ class Candidates:
         return after, *self.look_ahead(after)
 
     def update(self, scene: Scene, frame: Levels, flow: Levels | None = None) -> Scene:
-        """Return the scene after one more frame (height, width), without its candidates."""
+        """Return the scene after the next frame (height, width). No candidates are computed."""
         if not self.rich:
             return scene._replace(previous=scene.current, current=frame, age=scene.age + 1)
         if flow is None:
@@ -177,15 +178,15 @@ class Candidates:
         return Scene(scene.current, frame, scene.age + 1, tuple(spectra), means, flows, tracked)
 
     def _average(self, scene: Scene, frame: Levels, flow: Levels) -> tuple[Levels, Levels]:
-        """Return the running means of each pixel, and the running mean along the flow, after one more frame."""
+        """Return the running means of each pixel, and the running mean along the flow, including the next frame."""
         means = frame + self._kept * (scene.means - frame)
         return means, frame + TRACKED * (self._kernels.moved(scene.tracked, flow) - frame)
 
     def look_ahead(self, scene: Scene) -> tuple[Levels, Levels]:
-        """Return the complete predictions, and all candidates. Both are changes to the next frame.
+        """Return the complete predictions and all candidates. Both predict the change to the next frame.
 
-        Their shapes are (len(moving_names), height, width) and (len(names), height, width). The first candidates are
-        the complete predictions, split into bands of detail by differences of Gaussians.
+        The shapes are (len(moving_names), height, width) and (len(names), height, width). The first candidates are the
+        complete predictions, split into bands of detail by differences of Gaussians.
         """
         moving, candidates = (room(scene.current, len(names)) for names in (self.moving_names, self.names))
         n_bands = len(BANDS) + 1
@@ -198,7 +199,7 @@ class Candidates:
 
     @staticmethod
     def schema(shape: tuple[int, int], planes: Planes) -> dict[str, Field]:
-        """Return the schema of a saved scene: a field for each array, given the `shape` of the frames."""
+        """Return the schema of a saved scene: the shape, type and range of each array, for frames of this shape."""
         frame = FRAME_FIELD._replace(shape=shape)
         fields = {
             "previous": frame,
@@ -214,14 +215,14 @@ class Candidates:
         return fields
 
     def get_state(self, scene: Scene) -> State:
-        """Return the arrays from which `from_state` can restore the scene."""
+        """Return the scene as arrays by name, from which `from_state` restores it."""
         fields = self.schema((0, 0), ())
         own = {name: to_array(self._kernels, field, getattr(scene, name)) for name, field in fields.items()}
         turns = (np.array([*map(self._kernels.numpy, spectra.cross)]) for spectra in scene.spectra)
         return own | {f"turns{k}": turn for k, turn in enumerate(turns)}
 
     def from_state(self, state: Mapping[str, NDArray[Any]]) -> Scene:
-        """Return the scene from which `get_state` made these arrays."""
+        """Return the scene, given the arrays of `get_state`."""
         own = {name: from_array(self._kernels, field, state[name]) for name, field in self.schema((0, 0), ()).items()}
         start = self.start(own["current"])
         levels = self._kernels.levels
@@ -234,7 +235,7 @@ def _tiles(shape: tuple[int, int], size: int) -> Tiles:
 
 
 def _fills(groups: tuple[CandidateGroup, ...], scene: Scene, out: Levels) -> Iterator[Callable[[], None]]:
-    """Yield one function per group, which writes its candidates into its part of the array (n, height, width)."""
+    """Yield a function for each group that writes the group's candidates to its part of `out` (n, height, width)."""
     first = 0
     for group in groups:
         yield partial(group.fill, scene, out[first : first + len(group.names)])
@@ -242,11 +243,11 @@ def _fills(groups: tuple[CandidateGroup, ...], scene: Scene, out: Levels) -> Ite
 
 
 def room(frame: Levels, n: int) -> Levels:
-    """Return an uninitialised array (n, height, width) of the size and on the device of a frame (height, width)."""
+    """Return an uninitialised array (n, height, width), of the shape and on the device of a frame (height, width)."""
     return cast(Levels, array_namespace(frame).empty((n, *frame.shape), dtype=frame.dtype, device=frame.device))
 
 
 def mean_square(values: Levels) -> Levels:
-    """Return the mean of the squares as an array without axes, on the device of the values."""
+    """Return the mean square as an array of shape (), which stays on the device of the values."""
     flat = values.reshape(-1)
     return cast(Levels, flat @ flat * (1.0 / len(flat)))

@@ -1,4 +1,4 @@
-"""A grid of cells over the frame. The pixels of a cell share one gain and the weights of the candidate changes."""
+"""Cells of a frame, and what is learned for each of them: the weights of the candidates, and a gain."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _TINY = 1e-30  # smallest safe divisor
 
 
 class Grid:
-    """Square cells that cover frames of a shape (height, width), in a `layout` of (rows, columns).
+    """Grid of square cells that covers frames of shape (height, width). Its `layout` is (rows, columns).
 
-    `kernels` holds the low-level functions for the device of the frames, by default the CPU. `moments` and `weighted`
-    are its functions `cell_moments` and `weighted`, for cells of this size.
+    `kernels` are the operations on whole frames of an engine, by default the CPU's. `moments` and `weighted` are its
+    functions `cell_moments` and `weighted`, for cells of this size.
     """
 
     def __init__(self, shape: tuple[int, int], kernels: FrameKernels | None = None) -> None:
@@ -38,7 +38,7 @@ class Grid:
     def with_limited_energy(self, predicted: Levels, last: Levels) -> Levels:
         """Return the predicted change (height, width), scaled down where it has far more energy than the last change.
 
-        Weights learned from violent motion are wrong once the motion has stopped.
+        Otherwise, weights learned from violent motion would predict too much once the motion has stopped.
         """
         expected, seen = (_smoothed(self.kernels.cell_energy(change, CELL)) for change in (predicted, last))
         gains = (_LIVELIER * seen / (expected + _TINY)).clip(0, 1)
@@ -46,7 +46,7 @@ class Grid:
 
 
 def _smoothed(energy: Levels) -> Levels:
-    """Smooth energies (rows, columns) by the binomial kernel (1, 2, 1) / 4 along both axes."""
+    """Return energies (rows, columns), smoothed by the binomial kernel (1, 2, 1) / 4 along both axes."""
     concat = array_namespace(energy).concat
     for _ in range(2):
         padded = concat([energy[:1], energy, energy[-1:]])
@@ -55,10 +55,10 @@ def _smoothed(energy: Levels) -> Levels:
 
 
 class CellBlend(DeclaredState):
-    """Least-squares weights of candidate changes for each cell of the frame.
+    """Weights of the candidates in each cell of the frame, by recursive least squares with a forgetting factor.
 
-    This is recursive least squares with a forgetting factor. `learn` adds a frame to exponentially weighted moments of
-    the candidates and true changes. `solve` computes the weights from the moments.
+    `learn` adds a frame to exponentially weighted moments, which are the inner products of candidates and true changes.
+    `solve` computes the weights from the moments.
     """
 
     _MEMORY = 30.0  # frames after which old ones have faded to 1/e
@@ -85,7 +85,7 @@ class CellBlend(DeclaredState):
 
     @staticmethod
     def schema(grid: Grid, n_candidates: int) -> dict[str, Field]:
-        """Return the fields (shape, type and range) of the saved state, by name."""
+        """Return the schema of the saved state: the shape, type and range of each array."""
         match = Field((*grid.layout, n_candidates), "float32")
         return {
             "gram": match._replace(shape=(*match.shape, n_candidates), check=MOMENT),
@@ -101,9 +101,9 @@ class CellBlend(DeclaredState):
         self.gram, self.match, self.frames = factor * self.gram, factor * self.match, factor * self.frames
 
     def learn(self, candidates: Levels, change: Levels, weight: float = 1.0) -> None:
-        """Add candidate changes (n_candidates, height, width) and the true change (height, width) to the moments.
+        """Add candidates (n_candidates, height, width) and the true change (height, width) to the moments.
 
-        A `weight` of 1 / energy has the effect of dividing candidates and change by the root of the energy.
+        With the `weight` 1 / e, the effect is as if candidates and change were divided by the square root of e.
         """
         kept = float(np.exp(-1.0 / self._MEMORY))
         cell = (CELL, CELL)
@@ -119,10 +119,10 @@ class CellBlend(DeclaredState):
         self.frames = kept * self.frames + 1.0
 
     def solve(self, prior: tuple[Levels, Levels] | None = None) -> None:
-        """Update the `weights` (rows, columns, n_candidates). The prior is explained in `solved`.
+        """Update the `weights` (rows, columns, n_candidates). See `solved` for the prior.
 
-        After the first frames, each call solves either the upper or the lower half of the cells, in turns, because one
-        frame then changes the weights very little.
+        After the first frames, one frame changes the weights very little. Each call then solves either the upper or the
+        lower half of the cells, in turns.
         """
         if self.frames < self._SETTLED:
             self.weights = self.solved(prior)
@@ -140,10 +140,10 @@ class CellBlend(DeclaredState):
         rows: slice = slice(None),
         moments: tuple[Levels, Levels] | None = None,
     ) -> Levels:
-        """Return the weights (rows, columns, n_candidates) of these rows of cells.
+        """Return the weights (rows, columns, n_candidates) of the selected rows of cells.
 
-        The `prior` holds moments (n, n) and (n,), averaged over frames of other films. `moments` replaces (`gram`,
-        `match`), for example to solve for only a few of the candidates.
+        The `prior` holds moments (n, n) and (n,), averaged over frames of other films. If `moments` are given, they are
+        used instead of `gram` and `match`, for example to solve for only a few of the candidates.
         """
         gram, match = (self.gram, self.match) if moments is None else moments
         ridge = self._RIDGE + self._YOUNG / (self.frames + 1.0)
@@ -153,12 +153,12 @@ class CellBlend(DeclaredState):
 
 
 class CellGain(DeclaredState):
-    """Factor in [0, 1] per cell by which predicted changes are multiplied, learned by regression.
+    """Gain in [0, 1] for each cell, by which predicted changes are multiplied.
 
-    The true change is regressed on the predicted change, over predictions made before the truth was known. So a
-    prediction is used only where it has been better than copying. Moments are exponentially weighted, and the gain of
-    a cell is shrunk to the gain of the whole frame. The gain starts at 0 or, with a `head_start` of n, at the value
-    that n perfect predictions would give. After a cut it starts again.
+    The gain is the slope of a regression of true changes on changes predicted before the truth was known. So a
+    prediction is used only where it has been better than copying the last frame. Moments are exponentially weighted,
+    and the gain of a cell is shrunk towards the gain of the whole frame. The gain starts at 0 or, with a `head_start`
+    of n, at the value after n perfect predictions. After a cut it starts again.
     """
 
     _MEMORY = 15.0  # frames after which old ones have faded to 1/e
@@ -177,19 +177,19 @@ class CellGain(DeclaredState):
 
     @staticmethod
     def schema(grid: Grid) -> dict[str, Field]:
-        """Return the fields (shape, type and range) of the saved state, by name."""
+        """Return the schema of the saved state: the shape, type and range of each array."""
         match = Field(grid.layout, "float32")
         return {"energy": match._replace(low=0.0), "match": match, "length": counter()}
 
     def clear(self) -> None:
-        """Forget all predictions so far."""
+        """Forget all predictions so far, and return to the initial gain."""
         # Changes are in units of their usual energy: one per pixel of a usual frame.
         self.energy = self._kernels.levels(np.full(self._grid.layout, self._head_start * CELL**2))
         self.match = 1 * self.energy
         self.length = self._PROBATION if self._head_start else 0
 
     def learn(self, predicted: Levels, change: Levels) -> None:
-        """Add a predicted change (height, width) and the true change to the moments."""
+        """Add a predicted change and the true change, both (height, width), to the moments."""
         self.energy, self.match = self._learned(self.energy, self.match, predicted, change)
         self.length += 1
 

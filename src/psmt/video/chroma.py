@@ -1,10 +1,10 @@
-"""Prediction of the chroma of colour frames, from the motion and the weights of the luma.
+"""Prediction of the chroma of colour frames, with the motion and the weights of the luma.
 
-The luma decides everything that is learned about motion. The chroma (red and blue minus the luma) is smooth and moves
-with the luma. So a few candidates are enough for it: optical flow, the running mean along the flow, and the running
-means of each pixel. Their weights are the least-squares weights of the same candidates for the luma. Encoders smooth
-the chroma more than the luma. So the predicted change is multiplied by a gain, which is learned by regression of the
-true changes of the chroma on the predicted ones.
+Motion and weights are learned from the luma. The chroma (red and blue minus the luma) is smooth and moves with the
+luma, so a few candidates are enough: optical flow, the running mean along the flow, and the running means of each
+pixel. Their weights are the least-squares weights that the same candidates have for the luma. Encoders smooth the
+chroma more than the luma. The predicted change is therefore multiplied by a gain, learned by regression of the true
+changes of the chroma on the predicted ones.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _LEAST = 1e-12  # smallest energy of a change that changes are divided by
 
 
 class Chroma(NamedTuple):
-    """State that the chroma is predicted from. It is never modified in place, so that rollouts can share it."""
+    """State from which the chroma is predicted. Rollouts share it, so it is never modified in place."""
 
     current: Levels  # (2, height, width)
     tracked: Levels  # running mean along the flow (2, height, width)
@@ -36,7 +36,7 @@ class Chroma(NamedTuple):
 
 
 class ChromaFollower(DeclaredState):
-    """Predicts the chroma (2, height, width) of frames, beginning with the chroma of a first frame.
+    """Predicts the chroma (2, height, width) of the next frames with the motion of the luma.
 
     If the last change is the only candidate (`Candidates.rich` is False), the last chroma is repeated.
     """
@@ -61,20 +61,20 @@ class ChromaFollower(DeclaredState):
 
     @staticmethod
     def schema(grid: Grid) -> dict[str, Field]:
-        """Return the fields (shape, type and range) of the saved state, by name."""
+        """Return the schema of the saved state: the shape, type and range of each array."""
         chroma = FRAME_FIELD._replace(shape=(2, *grid.shape))
         means = chroma._replace(shape=(len(MEANS), *chroma.shape))
         return {"current": chroma, "tracked": chroma, "means": means, **under("gain.", CellGain.schema(grid))}
 
     def begin(self, chroma: Levels) -> None:
-        """Start a new scene."""
+        """Start a new scene with the chroma (2, height, width) of its first frame."""
         self.current, self.tracked = chroma, chroma
         self.means = array_namespace(chroma).stack([chroma] * len(MEANS))
         self._change: Levels | None = None
         self._gain.clear()
 
     def receive(self, chroma: Levels, flow: Levels) -> None:
-        """Receive the true chroma of the next frame, and the flow of the luma to this frame."""
+        """Learn from the true chroma (2, height, width) of the next frame, given the flow of the luma to this frame."""
         if not self._rich:
             self.current = chroma
             return
@@ -86,7 +86,7 @@ class ChromaFollower(DeclaredState):
         self.current, self.tracked, self.means = self._updated(self._state, chroma, flow)
 
     def look_ahead(self, step: RolloutStep, blend: CellBlend, prior: Prior | None) -> None:
-        """Predict and store the next change of the chroma, from the luma's prediction, its moments and its prior."""
+        """Predict and store the next change of the chroma, given the prediction, blend and prior of the luma."""
         if not self._rich:
             return
         places, sums = self._places, self._grid.kernels.levels(self._sums)
@@ -99,7 +99,7 @@ class ChromaFollower(DeclaredState):
         self._change, self._gains = self._changed(self._state, step), self._gain.gains()
 
     def predict(self, steps: Sequence[RolloutStep], record: RolloutRecord) -> list[Levels]:
-        """Return the chroma (2, height, width) at each step of a luma rollout, averaged with the past by `record`."""
+        """Return the chroma (2, height, width) at each step of a luma rollout, combined with the past by `record`."""
         state, change = self._state, self._change
         frames: list[Levels] = []
         if change is None:
@@ -122,12 +122,12 @@ class ChromaFollower(DeclaredState):
         return change
 
     def _update(self, state: Chroma, chroma: Levels, flow: Levels) -> Chroma:
-        """Return the state after one more frame."""
+        """Return the state after the next frame."""
         tracked = array_namespace(flow).stack([self._grid.kernels.moved(one, flow) for one in state.tracked])
         return Chroma(chroma, chroma + TRACKED * (tracked - chroma), chroma + self._kept * (state.means - chroma))
 
     def _predict(self, state: Chroma, flow: Levels, weights: Levels, gains: Levels, experts: Levels) -> Levels:
-        """Return the predicted change (2, height, width). `experts` are the weights of the experts for the luma."""
+        """Return the predicted change (2, height, width), given the luma's gains and expert weights."""
         stack, kernels = array_namespace(flow).stack, self._grid.kernels
         # The experts are the blend, copying, optical flow and, if there is a prior, the prior's blend.
         own = weights * (experts[0] * gains + experts[3:].sum())

@@ -1,4 +1,4 @@
-"""Correction of the next frame by a network, which learns online to predict the error at each pixel."""
+"""Correction of the predicted frame by a small network, which learns online to predict the error at each pixel."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ the energy of changes around it and the difference of two candidates (3), and th
 
 
 class Form(NamedTuple):
-    """The layers of a network, and what it is trained on. A crop is a square of pixels."""
+    """Architecture of a network and settings of its training. A crop is a square of pixels to train on."""
 
     sides: tuple[int, ...]  # side in pixels of the filters of each layer
     hidden: tuple[int, ...]  # number of units of each hidden layer
@@ -45,7 +45,7 @@ class Form(NamedTuple):
 
     @property
     def seen(self) -> int:
-        """Return the side of the square that the network sees for a crop: the crop and the pixels around it."""
+        """Return the side of the square of inputs for a crop: the crop and the margin that the filters need."""
         return self.crop + sum(self.sides) - len(self.sides)
 
 
@@ -56,20 +56,20 @@ and 70 times to learn."""
 
 
 def usual_form(kernels: FrameKernels) -> Form:
-    """Return the form of the network of a new model, which is convolutional if the kernels allow convolutions."""
+    """Return the form of network for a new model: convolutional if convolutions are fast, which they are on a GPU."""
     return CONVOLUTIONAL if kernels.convolves else PIXELWISE
 
 
 def stored_form(layouts: Mapping[str, Layout | NDArray[Any]]) -> Form:
-    """Return the form of the network of a saved model, given its arrays or their layouts."""
+    """Return the form of network of a saved model, given the arrays of its file, or their shapes and types."""
     crops = layouts.get("correction.rows")
     return CONVOLUTIONAL if crops is not None and crops.shape[:1] == (CONVOLUTIONAL.frames,) else PIXELWISE
 
 
 class Network(DeclaredState):
-    """A network with layers (n_inputs, *hidden, 1) and ReLU units, trained by Adam. Its output is 0 at first.
+    """Convolutional network with ReLU units, (n_inputs, *hidden, 1) channels and square filters, trained by Adam.
 
-    Each layer is a convolution by square filters. With filters of one pixel, the network sees each pixel alone.
+    Its output is 0 at first. With filters of one pixel, it is a perceptron for each pixel.
     """
 
     weights: Levels  # (n_weights,): of each layer its weights (side * side, inputs, outputs), then its biases
@@ -92,13 +92,13 @@ class Network(DeclaredState):
 
     @staticmethod
     def schema(n_inputs: int, form: Form) -> dict[str, Field]:
-        """Return the fields (shape, type and range) of the saved state, by name."""
+        """Return the schema of the saved state: the shape, type and range of each array."""
         n_weights = sum(prod(shape) + shape[-1] for shape in _shapes(n_inputs, form))
         weights = Field((n_weights,), "float32", -_LARGEST, _LARGEST)
         return {"weights": weights, "mean": weights, "square": weights._replace(low=0.0), "steps": counter()}
 
     def layers(self, weights: Levels) -> Layers:
-        """Split a vector into weights (side * side, inputs, outputs) and biases (outputs,) of each layer."""
+        """Return views of a weight vector: weights (side * side, inputs, outputs) and biases (outputs,) by layer."""
         layers, first = [], 0
         for shape in self._shapes:
             last, outputs = first + prod(shape), shape[-1]
@@ -107,11 +107,11 @@ class Network(DeclaredState):
         return tuple(layers)
 
     def train(self, inputs: Levels, aims: Levels) -> None:
-        """Take one training step per batch of crops: inputs (n_batches, n_crops, seen, seen, n_inputs) and aims.
+        """Take one step of Adam for each batch of inputs (n_batches, n_crops, seen, seen, n_inputs).
 
-        An aim (n_batches, n_crops, crop, crop, 2) is a pair (target, unit). The loss is the mean of
-        (target - unit * output) ** 2. Predictions use the new weights only after `adopt` is called, so that training
-        can run at the same time as a prediction.
+        The `aims` (n_batches, n_crops, crop, crop, 2) are pairs (target, unit). The loss is the mean of (target - unit
+        * output) ** 2. Predictions use the new weights only after `adopt` is called, so that training can run at the
+        same time as a prediction.
         """
         steps = self._kernels.levels(float(self.steps))
         trained = self._trained(self.weights, self.mean, self.square, steps, inputs, aims)
@@ -141,7 +141,7 @@ class Network(DeclaredState):
         return weights, mean, square
 
     def gradient(self, weights: Levels, inputs: Levels, aims: Levels) -> Levels:
-        """Return the gradient (n_weights,) of the loss of a batch of crops, by back-propagation."""
+        """Return the gradient (n_weights,) of the loss of one batch (see `train`), by back-propagation."""
         layers = [(filters.reshape(-1, len(biases)), biases) for filters, biases in self.layers(weights)]
         values, seen = [inputs], []
         for k, (matrix, biases) in enumerate(layers, 1):
@@ -167,7 +167,7 @@ def _shapes(n_inputs: int, form: Form) -> list[tuple[int, int, int]]:
 
 
 def _around(values: Levels, side: int) -> Levels:
-    """Return the values (.., side * side * n) around each inner pixel of crops (n_crops, height, width, n)."""
+    """Return the filter inputs (.., side * side * n) at each inner pixel of crops (n_crops, height, width, n)."""
     if side == 1:
         return values
     height, width = (length - side + 1 for length in values.shape[1:3])
@@ -176,7 +176,7 @@ def _around(values: Levels, side: int) -> Levels:
 
 
 def _spread(slopes: Levels, side: int) -> Levels:
-    """Return the gradient of the input of `_around`, given the gradient (.., side * side * n) of its output."""
+    """Return the gradient with respect to the input of `_around`, given the gradient with respect to its output."""
     if side == 1:
         return slopes
     n_crops, height, width, n = *slopes.shape[:3], slopes.shape[3] // side**2
@@ -189,7 +189,7 @@ def _spread(slopes: Levels, side: int) -> Levels:
 
 
 class _Pending(NamedTuple):
-    """A prediction that has not been scored yet."""
+    """Prediction of a frame that has not arrived yet."""
 
     changes: Levels  # candidate changes (n_changes, height, width), in levels
     inputs: Levels  # the other inputs (_N_OTHERS, height, width)
@@ -199,15 +199,15 @@ class _Pending(NamedTuple):
 
 
 class Correction(DeclaredState):
-    """Predicts the error of the predicted frame at each pixel, by a network that sees the candidates around the pixel.
+    """Corrects predicted frames by a network, which predicts the error at each pixel from the candidates around it.
 
-    The blend of candidates is linear, with weights by cell. The network is nonlinear and can decide for each pixel
-    whether a moving object covers the background. It has the same weights all over the frame. It is trained on crops
-    of the last frames, which are single pixels unless the network is convolutional. Crops with large errors are sampled
-    more often and weighted less in turn. A gain, learned from earlier corrections, scales the output of the network.
+    The blend of candidates is linear, with the same weights in a whole cell. The network is nonlinear, so it can decide
+    for each pixel whether a moving object covers the background. It is trained on crops of the last frames (single
+    pixels unless the network is convolutional). Crops with large errors are sampled more often, and weighted less to
+    compensate. A gain, learned from earlier corrections, scales the output of the network.
 
-    The network sees the first `n_changes` candidates. `compared` are the indices of two complete predictions. Their
-    difference is another input.
+    The inputs include the first `n_changes` candidates, and the difference of two complete predictions, whose indices
+    are `compared`.
     """
 
     rows: Levels  # inputs of the remembered crops (frames, crops * seen * seen, n_inputs)
@@ -230,7 +230,7 @@ class Correction(DeclaredState):
 
     @staticmethod
     def schema(grid: Grid, n_changes: int, form: Form) -> dict[str, Field]:
-        """Return the fields (shape, type and range) of the saved state, by name."""
+        """Return the schema of the saved state: the shape, type and range of each array."""
         n_inputs = n_changes + _N_OTHERS
         rows = Field((form.frames, form.crops * form.seen**2, n_inputs), "float32", -_BEYOND, _BEYOND)
         return {
@@ -243,7 +243,7 @@ class Correction(DeclaredState):
         }
 
     def undo(self) -> Callable[[], None]:
-        """Return a function that restores the present state, if `learn` is called at most once in the meantime."""
+        """Return a function that restores the present state, provided that `learn` is called at most once before."""
         slot, others = self.count % self._form.frames, super().undo()
         crops = 1 * self.rows[slot], 1 * self.aims[slot]
 
@@ -254,25 +254,25 @@ class Correction(DeclaredState):
         return restore
 
     def clear(self) -> None:
-        """Discard the gain, the last error and the pending prediction, after a cut."""
+        """Forget the gain, the last error and the pending prediction. The network keeps its weights."""
         self.gain.clear()
         self.residual = self._kernels.levels(np.zeros(self._grid.shape))
         self._pending = None
 
     def pause(self) -> None:
-        """Call `clear` if a prediction is pending, because predictions are not scored while the correction is off."""
+        """Call `clear` if a prediction is pending, which cannot be scored while the correction is switched off."""
         if self._pending is not None:
             self.clear()
 
     def prepare(self, current: Levels, moving: Levels, limits: Levels) -> None:
-        """Compute the network inputs that do not depend on the prediction.
+        """Compute the network inputs that do not depend on the predicted frame, for the next call of `corrected`.
 
         `moving` are the complete predictions (n, height, width), and `limits` the lowest and highest level seen so far.
         """
         self._prepared = self._described(current, moving, self.residual, limits)
 
     def corrected(self, current: Levels, candidates: Levels, uncorrected: Levels, limits: Levels) -> Levels:
-        """Return the predicted frame (height, width) after its correction. `prepare` must be called before."""
+        """Return the corrected prediction (height, width) of the next frame. `prepare` must be called first."""
         inputs, unit = self._prepared
         changes = candidates[: self._n_changes]
         inputs, change, frame = self._applied(
@@ -283,9 +283,10 @@ class Correction(DeclaredState):
         return corrected
 
     def learn(self, frame: Levels, energy: float, failed: bool) -> None:
-        """Learn from the true frame (height, width). Changes are divided by the root of their usual `energy`.
+        """Learn from the true frame (height, width).
 
-        If the prediction has `failed`, the gain starts again from 0.
+        The gain learns from changes divided by the root of `energy`, their usual mean square. If the prediction
+        `failed`, the gain starts again from 0.
         """
         if self._pending is None or energy == 0:
             return
@@ -302,7 +303,7 @@ class Correction(DeclaredState):
         self.count += 1
 
     def train(self) -> None:
-        """Train the network on remembered crops. The next call of `learn` puts the new weights to use."""
+        """Train the network on remembered crops. The new weights are used after the next call of `learn`."""
         if not self.count:
             return
         form = self._form
@@ -316,7 +317,7 @@ class Correction(DeclaredState):
         self.network.train(next(batches), next(batches))
 
     def _describe(self, current: Levels, moving: Levels, residual: Levels, limits: Levels) -> tuple[Levels, Levels]:
-        """Return the inputs besides candidates (_N_OTHERS, height, width), and the unit of changes as a scalar array.
+        """Return the inputs besides candidates (_N_OTHERS, height, width), and the unit () that changes are divided by.
 
         The unit is about the root mean square of the last change. The first three inputs are filled by `_apply`.
         """
@@ -361,7 +362,7 @@ class Correction(DeclaredState):
         return inputs, output, frame.clip(limits[0], limits[1])
 
     def _in_bands(self, maps: Levels) -> Levels:
-        """Split maps (n, height, width) into bands of detail (n_bands, n, height, width), fine first."""
+        """Return maps (n, height, width) split into bands of detail (n_bands, n, height, width), fine to coarse."""
         parts = room(maps[0], (len(BANDS) + 1) * len(maps)).reshape(len(BANDS) + 1, *maps.shape)
         self._kernels.bands(maps, BANDS, parts)
         return parts
@@ -371,9 +372,9 @@ class Correction(DeclaredState):
     ) -> tuple[Levels, Levels]:
         """Return the inputs (crops * seen * seen, n_inputs) and aims (crops * crop * crop, 2) of sampled crops.
 
-        The sample is systematic, and denser where the error is large. `figures` are its offset from 0 to 1, and the
-        weight of the frame. Crops lie inside the frame if it is large enough. The network sees pixels around a crop.
-        Those outside the frame take the values of the nearest edge.
+        The crops are a systematic sample with more crops where the error is large. `figures` are the offset of the
+        sample, from 0 to 1, and the weight of the frame. Crops lie inside the frame if it is large enough. The margin
+        of a crop may lie outside the frame, where it takes the values of the nearest edge.
         """
         xp, shift, weight = array_namespace(inputs), figures[0], figures[1]
         (height, width), form = residual.shape, self._form
@@ -391,7 +392,7 @@ class Correction(DeclaredState):
         left = (chosen % width - form.crop // 2).clip(0, max(width - form.crop, 0))[:, None]
 
         def places(side: int) -> Ints:
-            """Return the flat indices (crops, side * side) of the pixels of squares around the centres of crops."""
+            """Return the flat pixel indices (crops, side * side) of squares of this side around the crops' centres."""
             steps = xp.arange(side, device=inputs.device) - (side - form.crop) // 2
             down, right = (top + steps).clip(0, height - 1), (left + steps).clip(0, width - 1)
             flat: Ints = (down[:, :, None] * width + right[:, None]).reshape(len(chosen), -1)

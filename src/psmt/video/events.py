@@ -1,4 +1,4 @@
-"""Events of a film: cuts, flashes, and surprises that exceed a stated rate of false alarms."""
+"""Events of a film: cuts, flashes, and surprises with a chosen rate of false alarms."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ Kind = Literal["cut", "flash", "surprise"]
 
 
 class EventDetector(AttributeState):
-    """Classifies the frames of a film as events.
+    """Finds the frames of a film at which something happens: cuts, flashes and surprises.
 
     The model decides which frames are cuts. A cut turns out to be a flash if the earlier picture returns within a few
-    frames. Other surprises are events if they exceed the threshold of `SurpriseAlarm`, except in the first frames of a
-    scene. Successive alarms are one event. `rate` is the expected number of false alarms per frame.
+    frames. A surprise is a prediction error above the threshold of `SurpriseAlarm`. The first frames of a scene do not
+    count, and successive surprises are one event. `rate` is the expected number of false alarms per frame.
     """
 
     state_arrays = ("_since_cut", "_alarmed", "_before")
@@ -37,10 +37,10 @@ class EventDetector(AttributeState):
         self._before: Levels = np.zeros((0, 0), np.float32)
 
     def observe(self, last: Levels, frame: Levels, surprise: float, cut: bool) -> Kind | None:
-        """Return 'cut', 'flash' or 'surprise' for the next frame, in grey or in colour, or None if it is not an event.
+        """Return the event at a frame, in grey or in colour: 'cut', 'flash', 'surprise', or None.
 
-        `last` is the frame before it. 'flash' is returned for the frame in which the earlier picture returns. The flash
-        began at the last frame for which 'cut' was returned.
+        `last` is the frame before. `surprise` and `cut` are the attributes `surprise_` and `cut_` of the model. 'flash'
+        is returned for the frame in which the earlier picture returns. The flash began at the last 'cut'.
         """
         last, frame = grey(last), grey(frame)
         self._since_cut += 1

@@ -1,4 +1,4 @@
-"""Experts: several predictions of the next change, averaged with weights that depend on their past errors."""
+"""Experts: several predictions of the next change, averaged with weights that depend on their recent errors."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class ExpertWeights(DeclaredState):
     The squared error of an average of predictions is at most the average of their squared errors. So the average is
     never much worse than the best expert of the last few frames.
 
-    The `shape` is (.., n_experts), with one set of weights for each index of the first axes. Past losses fade to 1/e
-    after `memory` frames. With a higher `rate`, the weights of experts with larger losses are smaller.
+    The `shape` of the weights is (.., n_experts). They sum to 1 over the last axis. Past losses fade to 1/e after
+    `memory` frames. The larger the `rate`, the smaller is the weight of experts with large losses.
     """
 
     _CAP = 6.0  # losses of one frame are clipped to this: it can change the order of experts, and fades in a few frames
@@ -41,16 +41,16 @@ class ExpertWeights(DeclaredState):
 
     @classmethod
     def schema(cls, shape: tuple[int, ...], *, memory: float = 4.0) -> dict[str, Field]:
-        """Return the fields (shape, type and range) of the saved state, by name."""
+        """Return the schema of the saved state: the shape, type and range of each array."""
         return {"losses": Field(shape, low=0.0, high=faded(memory, cls._CAP))}
 
     def weights(self) -> Array:
-        """Return the weights (.., n_experts) of the experts. They sum to 1."""
+        """Return the weights (.., n_experts), which sum to 1 over the last axis."""
         weights = np.exp(-self._rate * (self.losses - self.losses.min(axis=-1, keepdims=True)))
         return np.asarray(weights / weights.sum(axis=-1, keepdims=True))
 
     def learn(self, losses: Array, index: int | EllipsisType = ...) -> None:
-        """Discount the losses at `index`, and add the errors (n_experts,) of one frame, relative to a usual error."""
+        """Discount the losses at `index` and add the errors (n_experts,) of one frame, in units of a usual error."""
         fading = float(np.exp(-1.0 / self._memory))
         self.losses = self.losses.copy()
         self.losses[index] = fading * self.losses[index] + np.minimum(losses, self._CAP)
@@ -63,8 +63,8 @@ class ExpertWeights(DeclaredState):
 class Proposals(NamedTuple):
     """All predictions of the change to the next frame, as arrays (n, height, width).
 
-    The experts are the blend of candidates (not multiplied by its gain yet), copying, optical flow, and the blend with
-    the weights of the prior.
+    The experts are: the blend of candidates (before its gain), copying, optical flow, and the blend with the weights of
+    the prior.
     """
 
     moving: Levels  # complete predictions, before they are split into bands
@@ -73,7 +73,7 @@ class Proposals(NamedTuple):
 
 
 class LearnedWeights(NamedTuple):
-    """All learned weights that a prediction uses. They are never modified in place, so that learning can continue."""
+    """Everything learned that a prediction uses. Learning replaces these arrays and never modifies them."""
 
     candidates: Levels  # weights by cell (rows, columns, n_candidates)
     gains: Levels  # of the blend (rows, columns, 1)
@@ -82,7 +82,7 @@ class LearnedWeights(NamedTuple):
 
 
 class RolloutStep(NamedTuple):
-    """One step of a rollout, in which each frame is predicted from the predictions before it."""
+    """One step of a rollout. In a rollout, each frame is predicted from the predicted frames before it."""
 
     frame: Levels
     scene: Scene  # the state that the frame was predicted from
@@ -91,7 +91,7 @@ class RolloutStep(NamedTuple):
 
 
 class ExpertMixture:
-    """Predicts the next frame of a scene, and the frames of a rollout, as weighted averages of experts."""
+    """Predicts the next frame, and the frames of a rollout, by the weighted average of the experts."""
 
     def __init__(self, grid: Grid, candidates: Candidates, prior: Prior | None) -> None:
         self._grid, self._candidates, self._prior = grid, candidates, prior
@@ -100,13 +100,13 @@ class ExpertMixture:
     def predict(
         self, scene: Scene, moving: Levels, candidates: Levels, learned: LearnedWeights
     ) -> tuple[Proposals, RolloutStep]:
-        """Return all predictions of the next change, and the predicted frame as the first step of a rollout."""
+        """Return all predictions of the next change, and their combination as the first step of a rollout."""
         prior = () if self._prior is None else self._grid.kernels.levels(self._prior.weights_at(scene.age))
         experts, frame = self._mixed(scene.current, scene.previous, moving, candidates, prior, learned)
         return Proposals(moving, candidates, experts), RolloutStep(frame, scene, learned.gains, learned)
 
     def continue_rollout(self, step: RolloutStep) -> RolloutStep:
-        """Predict one more frame of a rollout."""
+        """Return the next step of a rollout."""
         # A prediction from a prediction is scaled by the gains of both.
         gains = step.gains * step.learned.gains
         seen = self._candidates.see(step.scene, step.frame)
@@ -114,7 +114,7 @@ class ExpertMixture:
         return after._replace(learned=step.learned)
 
     def _errors(self, moving: Levels, experts: Levels, gains: Levels, change: Levels) -> Levels:
-        """Return mean squared errors (n_moving + n_experts,) of complete predictions and experts; `change` is true."""
+        """Return the mean squared errors (n_moving + n_experts,) of all predictions of the true `change`."""
         own = self._grid.weighted(experts[:1], gains)
         return array_namespace(change).stack([mean_square(one - change) for one in (*moving, own, *experts[1:])])
 
@@ -127,7 +127,7 @@ class ExpertMixture:
         prior: Levels | tuple[()],
         learned: LearnedWeights,
     ) -> tuple[Levels, Levels]:
-        """Return the experts' changes (n_experts, height, width), and the frame predicted by their weighted average."""
+        """Return the changes (n_experts, height, width) predicted by the experts, and the frame from their average."""
         others = [0 * current]
         if self._candidates.rich:
             others.append(moving[self._candidates.moving_names.index("flow")])

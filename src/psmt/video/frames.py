@@ -1,4 +1,4 @@
-"""Frames for the predictor: films are read one frame at a time at a chosen height, and films and frames are checked."""
+"""Input of the predictor: reads films frame by frame at a chosen height, and checks films and frames."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ _COLOURED = 0.05  # a frame has colour if a channel differs from the luma by mor
 
 @dataclass(frozen=True)
 class FrameReader:
-    """Reads the whole picture of films, one frame at a time. No part of a picture is cut off.
+    """Reads the whole picture of films, without cropping it, one frame at a time.
 
     Parameters
     ----------
     size : int or 'native'
-        Height in pixels to which frames are shrunk. The width follows from the shape of the film. 'native' keeps the
-        frames as they are.
+        Height in pixels to which frames are shrunk. The aspect ratio stays the same. 'native' keeps the frames as they
+        are.
     """
 
     size: int | Literal["native"] = 200
@@ -55,14 +55,14 @@ class FrameReader:
         return self.size, round(width * self.size / height)
 
     def read(self, film: FrameSource) -> Generator[Frame, None, None]:
-        """Yield the frames of a film (height, width, 3) at this size. The channels of a grey film are equal."""
+        """Yield the frames of a film as (height, width, 3). The three channels of a grey film are equal."""
         shape = self.shape(film)
         for pixels in film.iter_colour():
             yield pixels if film.shape == shape else resized(pixels, shape)
 
 
 def resized(pixels: Frame, shape: tuple[int, int]) -> Frame:
-    """Return a colour frame (height, width, 3) at another size, by averages over areas."""
+    """Return a colour frame (height, width, 3), resized to `shape` by averaging over areas."""
     height, width, n_channels = pixels.shape
     down, right = (resize_weights(old, new) for old, new in zip((height, width), shape, strict=True))
     rows = (down @ pixels.reshape(height, -1).astype(np.float64)).reshape(shape[0], width, n_channels)
@@ -87,7 +87,7 @@ def split(frame: Levels) -> tuple[Levels, Levels | None]:
 
 
 def join_colour(grey: Levels, chroma: Levels) -> Levels:
-    """Return the colour frame (height, width, 3) that `split` splits into this luma and chroma."""
+    """Return the colour frame (height, width, 3) with this luma and chroma. This is the inverse of `split`."""
     red, green, blue = REC601
     return np.stack([grey + chroma[0], grey - (red * chroma[0] + blue * chroma[1]) / green, grey + chroma[1]], axis=2)
 
@@ -101,7 +101,7 @@ def has_colour(frames: Levels) -> bool:
 
 
 def check_film(frames: ArrayLike | FrameSource, *, minimum: int) -> Levels:
-    """Return the checked levels (time, height, width) or (.., 3) of an array, or of a source, which is read in grey."""
+    """Return checked levels (time, height, width), or (time, height, width, 3) in colour. Sources are read in grey."""
     if isinstance(frames, FrameSource):
         # The array grows while it is read: a file may claim any number of frames.
         frames = np.fromiter(frames, np.dtype((np.float32, frames.shape)))
@@ -111,13 +111,13 @@ def check_film(frames: ArrayLike | FrameSource, *, minimum: int) -> Levels:
 
 
 def check_grey_film(frames: ArrayLike | FrameSource, *, minimum: int) -> Levels:
-    """Check a film as `check_film` does. Return its grey levels (time, height, width); colours become their luma."""
+    """Return the checked grey levels (time, height, width) of a film. Colour is reduced to luma."""
     film = check_film(frames, minimum=minimum)
     return luma(film) if film.ndim == 4 else film
 
 
 def check_each(source: FrameSource, *, minimum: int) -> Iterator[Levels]:
-    """Yield the checked grey levels (height, width) of each frame. Raise an error if there are fewer than `minimum`."""
+    """Yield each frame (height, width) of a source, checked. Raise an error if there are fewer than `minimum`."""
     n = 0
     for frame in source:
         n += 1
@@ -131,7 +131,7 @@ def _check_enough(n: int, minimum: int) -> None:
 
 
 def check_next_frame(frame: ArrayLike, shape: tuple[int, ...]) -> Levels:
-    """Return a frame as finite levels. Raise an error unless it has the `shape` that the model was fitted with."""
+    """Return a frame as finite levels. Raise an error unless its shape is `shape`, with which the model was fitted."""
     received = check_levels(frame, name="frame", n_axes=2)
     if received.shape != shape:
         raise ValueError(f"frame has shape {received.shape}; the model was fitted with frames of {shape}")

@@ -1,4 +1,4 @@
-"""The loop behind `FramePredictor`: predict the next frame, compare it with the true one, learn, and save the state."""
+"""The loop behind `FramePredictor`: predict the next frame, compare it with the true one, and learn."""
 
 from __future__ import annotations
 
@@ -40,18 +40,18 @@ _FARTHEST = 0.5  # largest pan that is distinguished from a cut, relative to the
 
 
 class Rule(NamedTuple):
-    """How an extrapolation of `FramePredictor` predicts the next change."""
+    """Definition of an extrapolation of `FramePredictor`, that is, of how it predicts the next change."""
 
     planes: Planes = ()
     share: float | None = None  # multiple of the last change that is predicted; None where it is learned
 
 
 class FrameLearner:
-    """Predicts frames and learns from the true ones, beginning with a first frame. It checks no input.
+    """Predicts frames and learns from the true ones. It starts with a first frame, and does not check its input.
 
-    Frames are (height, width), or in colour (height, width, 3). The luma of colour frames is what is learned from.
-    The prior, if given, must have the candidates of the rule. The kernels of the grid determine the device, and the
-    form of the correction network if none is given.
+    Frames are (height, width), or in colour (height, width, 3). Learning uses the luma of colour frames. The prior, if
+    given, must have the same candidates as the rule. The kernels of the grid determine the device, and the form of the
+    correction network if `form` is None.
     """
 
     candidate_errors: dict[str, float]  # mean squared error of each moving candidate; empty after a cut
@@ -84,11 +84,11 @@ class FrameLearner:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Return the shape of the frames."""
+        """Return the shape of the frames, (height, width) or (height, width, 3)."""
         return self.grid.shape if self.chroma is None else (*self.grid.shape, 3)
 
     def _begin(self, frame: Levels) -> None:
-        """Start a new scene with a luma (height, width) that is on the device."""
+        """Start a new scene with its first luma (height, width), an array on the device."""
         self._scene = self._candidates.start(frame)
         self._proposals = None
         self._predicted = frame
@@ -96,7 +96,7 @@ class FrameLearner:
     # Predict
 
     def predict(self, n_steps: int) -> list[Levels]:
-        """Return the next `n_steps` frames. Each is predicted from the predictions before it."""
+        """Return the next `n_steps` frames. Frames after the first are predicted from the predictions before them."""
         chroma: list[Levels] = []
         with one_blas_thread():
             steps = self._roll_out(n_steps)
@@ -114,19 +114,19 @@ class FrameLearner:
         return [join_colour(numpy(frame), numpy(own)) for frame, own in zip(frames, chroma, strict=True)]
 
     def snapshot(self) -> Self:
-        """Return a copy whose predictions do not change when this object learns."""
+        """Return a copy whose predictions stay the same while this object learns on."""
         # Only the record of rollouts is modified in place; everything else that a prediction uses is replaced.
         known = copy(self)
         known.record, known.chroma = deepcopy(self.record), copy(self.chroma)
         return known
 
     def _straight(self, share: float, n_steps: int) -> list[Levels]:
-        """Return the next frames on a straight line. Each is the frame before plus `share` times the last change."""
+        """Return the next frames by linear extrapolation: in each step, `share` times the last change is added."""
         step = share * (self._scene.current - self._scene.previous)
         return [self._scene.current + k * step for k in range(1, n_steps + 1)]
 
     def _roll_out(self, n_steps: int) -> list[RolloutStep]:
-        """Return the steps of a rollout, or no steps if nothing is known yet."""
+        """Return `n_steps` steps of a rollout, or none if the scene has just begun or nothing is learned."""
         if self._proposals is None:
             return []
         steps = [self._first_step()]
@@ -140,7 +140,7 @@ class FrameLearner:
     # Receive and learn
 
     def undo(self) -> Callable[[], None]:
-        """Return a function that takes back the next call of `receive`, wherever it was interrupted."""
+        """Return a function that undoes the next call of `receive`, even if this call was interrupted."""
         return undo(self, self._parts.values())
 
     def receive(self, frame: Levels, *, rollouts: bool, correct: bool) -> None:
@@ -200,8 +200,8 @@ class FrameLearner:
     def _learn(self, frame: Levels, energy: float, copy_error: float, contrast: float, left: float) -> None:
         """Learn from the true frame (height, width), before the scene is updated.
 
-        Changes are divided by the root of `energy`. `copy_error` is the mean squared change. `contrast` is the variance
-        over the picture. `left` is the error of motion compensation, or infinite if it was not computed.
+        Changes are divided by the root of `energy`. `copy_error` is the mean squared change, `contrast` the variance
+        over the picture. `left` is the error of motion compensation, or infinity if it was not computed.
         """
         proposals = self._proposals
         self.record.learn(frame)
@@ -224,7 +224,7 @@ class FrameLearner:
         self._blend.solve(None if self.prior is None else self.prior.at(self._scene.age + 1))
 
     def _follow(self, chroma: Levels | None) -> None:
-        """Receive the true chroma (2, height, width) of a frame from which the luma was learned."""
+        """Learn from the true chroma (2, height, width) of the frame whose luma has just been learned."""
         if self.chroma is not None and chroma is not None:
             self.chroma.receive(self.grid.kernels.levels(chroma), self._scene.flows[0])
             self._look_ahead_in_colour()
@@ -234,7 +234,7 @@ class FrameLearner:
             self.chroma.look_ahead(self._first_step(), self._blend, self.prior)
 
     def _look_ahead(self, moving: Levels, candidates: Levels, *, correct: bool) -> None:
-        """Predict the next frame from the scene and the two arrays that `Candidates.look_ahead` returns."""
+        """Predict the next frame, given the two arrays that `Candidates.look_ahead` returns for the present scene."""
         levels = self.grid.kernels.levels
         shares, limits = levels(self._experts.weights()), levels([self._low, self._high])
         self._learned = LearnedWeights(self._blend.weights, self._gain.gains(), shares, limits)
@@ -255,11 +255,11 @@ class FrameLearner:
             self._predicted = self._scene.current + trust * (self._predicted - self._scene.current)
 
     def _trust(self) -> float:
-        """Return the factor by which the predicted change of a scene that has just begun is multiplied.
+        """Return a factor in [0, 1] for the predicted change, which is below 1 only in the first frames of a scene.
 
-        After one change, it is below 1 in two cases: motion does not explain the change, so that it may be noise; or
-        the change is faint, because encoders turn slow motion into jerks. After two changes, it is 0 if the first was
-        far smaller than the second, because the film then stutters, or shows every frame twice.
+        After one change, it is below 1 in two cases. Either motion does not explain the change, which may then be
+        noise. Or the change is faint, because encoders turn slow motion into jerks. After two changes, the factor is 0
+        if the first was far smaller than the second, because the film then stutters or shows every frame twice.
         """
         scene, kernels = self._scene, self.grid.kernels
         if not self._candidates.rich or scene.age not in (1, 2):
@@ -278,7 +278,7 @@ class FrameLearner:
         return 1 - _DOUBT * min(max((energy - low * last) / max((high - low) * last, _LEAST), 0.0), 1.0)
 
     def _start_rollout(self, wanted: bool) -> None:
-        """Start to record a rollout if it is `wanted` and enough frames have passed since the last start."""
+        """Start a rollout to be scored if this is `wanted` and enough frames have passed since the last one."""
         self._since_rollout = min(self._since_rollout + 1, SELDOM)
         if wanted and self._since_rollout >= self.record.every:
             self._since_rollout = 0
@@ -289,7 +289,7 @@ class FrameLearner:
 
     @property
     def _parts(self) -> dict[str, Stateful]:
-        """Return all objects that learn, by the prefix of their arrays in a file."""
+        """Return all objects with a learned state, by the prefix of their arrays in a file."""
         parts: dict[str, Stateful] = {
             "places.": self._blend,
             "trust.": self._gain,
@@ -302,10 +302,10 @@ class FrameLearner:
 
     @staticmethod
     def schema(rule: Rule, layouts: Mapping[str, Layout]) -> dict[str, Field]:
-        """Return the fields (shape, type and range) of the saved state, by name.
+        """Return the schema of the saved state: the shape, type and range of each array.
 
-        The layout of `current` gives the size of the frames. Fields of a prior and of chroma are included if the
-        layouts have any.
+        `layouts` are the shapes and types of the arrays in a file. Those of `current` give the size of the frames. The
+        schema includes a prior and chroma if the file has them.
         """
         check_layouts({"current": FRAME_FIELD}, {"current": layouts["current"]})
         height, width = layouts["current"].shape
@@ -328,7 +328,7 @@ class FrameLearner:
         }
 
     def get_state(self) -> State:
-        """Return copies of the arrays from which `from_state` can restore this object."""
+        """Return copies of the arrays from which `from_state` restores this object."""
         record, rollout = deepcopy(self.record), self.rollout
         with one_blas_thread():
             while rollout is not None:
@@ -346,7 +346,7 @@ class FrameLearner:
 
     @classmethod
     def from_state(cls, rule: Rule, kernels: FrameKernels, state: Mapping[str, NDArray[Any]], *, correct: bool) -> Self:
-        """Return a learner that continues from a state, with the same results bit for bit.
+        """Return a learner restored from the arrays of `get_state`. It continues with the same results, bit for bit.
 
         The caller must have checked the state against the schema.
         """
@@ -374,7 +374,7 @@ class FrameLearner:
 
     @np.errstate(all="ignore")
     def _check_weights(self) -> None:
-        """Raise `ValueError` if the moments of a file give weights that are too large."""
+        """Raise `ValueError` if weights that follow from the moments in a file are too large."""
         with one_blas_thread():
             given = {"places": [self._blend.solved()], "horizons": self.record.weights()}
             if self.prior is not None:
@@ -388,15 +388,15 @@ class FrameLearner:
 
 
 def _experts_shape(rule: Rule, has_prior: bool) -> tuple[int]:
-    """Return (n_experts,). The experts are the blend and copying, and optical flow and the prior where available."""
+    """Return (n_experts,). Experts are the blend, copying and, where available, optical flow and the prior's blend."""
     return (2 + bool(rule.planes) + has_prior,)
 
 
 def _compare(frame: Levels, last: Levels, previous: Levels, predicted: Levels) -> Levels:
-    """Return seven figures of a frame and its prediction.
+    """Return seven numbers (7,) about a frame and its prediction.
 
     They are the variances of the last frame and of this one; the mean squared errors of copying and of the prediction;
-    the energy of the change before (from `previous` to `last`); and the lowest and highest level of this frame.
+    the energy (mean square) of the previous change; and the lowest and highest level of this frame.
     """
     contrasts = (mean_square(shown - shown.mean()) for shown in (last, frame))
     energies = (mean_square(one - other) for one, other in ((frame, last), (frame, predicted), (last, previous)))
@@ -406,8 +406,8 @@ def _compare(frame: Levels, last: Levels, previous: Levels, predicted: Levels) -
 def unexplained_error(last: Levels, frame: Levels, moved: Levels) -> float:
     """Return the smaller of two mean squared errors: that of optical flow and that of a pan of the whole picture.
 
-    `moved` is the last frame, moved along the flow. Motion explains most of a change, however fast it is, but little of
-    a cut. A pan is scored only where both frames overlap, so that new content at the edge does not count.
+    `moved` is the last frame, warped along the flow. Motion explains most of a change, however fast it is, but little
+    of a cut. A pan is scored only where both frames overlap, so that new content at the edge does not count.
     """
     return min(float(np.mean((moved - frame) ** 2)), _pan_error(last, frame))
 

@@ -33,37 +33,37 @@ FRAME_EXTRAPOLATIONS = {"phase": Rule(PLANES), "gain": Rule(), "linear": Rule(sh
 class FramePredictor(Forecaster):
     """Predict whole frames: the last frame plus a learned blend of candidate changes.
 
-    It takes frames in grey (height, width) or in colour (height, width, 3), and its predictions have the same shape. It
-    learns from the luma of colour frames. The chroma follows the luma's motion with the luma's weights.
+    Frames are grey (height, width) or colour (height, width, 3), and predictions have the same shape. The model learns
+    from the luma of colour frames. The chroma is predicted with the motion and the weights of the luma.
 
-    It has the interface of the model of the paper, `PSMT`, but neither its sparse codes nor its embedding. Weights from
-    sparse codes were tried and did not reduce the error (docs/explanation/frames.md). The predicted frame is the last
-    frame plus a blend of candidate changes:
+    The interface is that of `PSMT`, the model of the paper, but there are neither sparse codes nor an embedding.
+    Weights from sparse codes were tried and did not reduce the error (docs/explanation/frames.md). The predicted frame
+    is the last frame plus a weighted sum (blend) of candidates, which are predictions of the change:
 
-    - motion: local Fourier planes (tiles of two sizes, whose coefficients are rotated by the phase step of the last
-      frames), optical flow, and the last change;
+    - motion: phase extrapolation of local Fourier transforms (tiles of two sizes), optical flow, and the last change;
     - memory: running means of each pixel, at rest and along the flow, and the motion of earlier frames;
     - the neighbouring pixels of the last two frames.
 
     The model learns online how to combine the candidates, in four stages:
 
     - weights of the candidates for each cell of 8 x 8 pixels, in three bands of detail, by least squares with
-      exponential forgetting. A prior, learned on other films, gives the weights of a scene that has just begun;
-    - a gain in [0, 1] for each cell, by regression on predictions made before the truth was known;
+      exponential forgetting. A prior, learned on other films, gives the weights in the first frames of a scene;
+    - a gain in [0, 1] for each cell, by regression of true changes on changes predicted before;
     - experts: the blend, the blend with the prior's weights, optical flow and copying are averaged with exponential
       weights, so that the model is never much worse than the best of them;
     - a correction of each pixel: a small network, trained by Adam on pixels of the last frames, predicts the remaining
       error. A second gain scales its output. On a GPU the network is convolutional and is trained on small crops. A
-      saved model keeps the form of its network on every device.
+      saved model keeps its kind of network on every device.
 
-    Calm frames weigh as much as lively ones. A predicted change with far more energy than the last change is scaled
-    down, because motion may stop at once. Every 20 to 80 frames, a rollout is compared with the film. Its errors
-    determine the weight of predictions beyond the next frame, and `expected_mse` reports them.
+    Changes are normalised, so that frames with little motion weigh as much as others. A predicted change with far more
+    energy than the last change is scaled down, because motion may have stopped. Every 20 to 80 frames, a prediction of
+    several frames (rollout) is compared with the film. Its errors determine the weight of predictions beyond the next
+    frame, and `expected_mse` reports them.
 
     A frame is a cut or a flash if the prediction failed and no motion explains the frame. The model then starts again
-    from this frame, with its prior, and discounts the moments of the cells to a tenth.
+    from this frame with its prior, and what the cells have learned counts only a tenth.
 
-    Memory and time per frame do not grow with the film. `fit` is `update` for each of the frames.
+    Memory and time per frame do not grow with the film. `fit` is the same as `update` for each of the frames.
 
     Parameters
     ----------
@@ -178,7 +178,7 @@ class FramePredictor(Forecaster):
 
     @by_one_thread
     def update(self, frame: ArrayLike) -> Self:
-        """Learn from the next true frame. It must have the shape of the frames of `fit`."""
+        """Learn from the next true frame, which has the shape `shape_`."""
         check_is_fitted(self)
         received = check_next_frame(frame, self.shape_)
         self._undo = self._learner.undo()
@@ -190,7 +190,7 @@ class FramePredictor(Forecaster):
 
     @by_one_thread
     def predict(self, horizon: int | None = None) -> Levels:
-        """Predict the next frame, or with a `horizon` the next frames (horizon, ..). They have the shape `shape_`.
+        """Predict the next frame, of shape `shape_`, or the next frames (horizon, ..) if a `horizon` is given.
 
         Frames beyond the first are predicted from the predictions before them. Predicted grey levels stay in the range
         seen so far, except for 'linear'.
@@ -202,23 +202,23 @@ class FramePredictor(Forecaster):
     def predict_later(self, horizon: int) -> Callable[[], Levels]:
         """Return a function that computes ``predict(horizon)`` from the present state of the model.
 
-        Its result does not depend on later calls of `update`. It may be called in any thread.
+        Later calls of `update` do not change its result. It may be called in any thread.
         """
         check_is_fitted(self)
         snapshot, n_steps = self._learner.snapshot(), check_horizon(horizon)
         return lambda: np.stack(snapshot.predict(n_steps))
 
     def expected_mse(self, horizon: int) -> Array:
-        """Return the expected mean squared error (horizon,) of `predict`, by frames ahead.
+        """Return the mean squared errors (horizon,) to expect from ``predict(horizon)``, one for each frame ahead.
 
-        It is the mean error of recent rollouts, scaled to the present energy of the film's changes. It is NaN before
-        the first rollout has been scored, and for 'linear' and 'hold', which do not learn.
+        They are the mean errors of recent rollouts, scaled to the present energy of the film's changes. They are NaN
+        before the first rollout has been scored, and for 'linear' and 'hold', which do not learn.
         """
         check_is_fitted(self)
         return self._learner.record.expected(check_horizon(horizon))
 
     def check_next(self, X: ArrayLike) -> Levels:
-        """Return the next true frames (time, ..) of the shape `shape_` as finite levels, after checking them."""
+        """Check the next true frames and return them as finite levels (time, ..), each of the shape `shape_`."""
         check_is_fitted(self)
         film = check_film(X, minimum=1)
         if film.shape[1:] != self.shape_:
@@ -264,12 +264,12 @@ class FramePredictor(Forecaster):
         return load_model(path, cls, device=device)
 
     def get_header(self) -> Header:
-        """Return the parameters to write to a file. The prior is saved with the state, not as a path."""
+        """Return the parameters for the header of a file. The prior is saved with the state, not as a path."""
         return {"parameters": {"extrapolation": self.extrapolation}}
 
     @classmethod
     def stored_schema(cls, header: Header, layouts: Mapping[str, Layout]) -> dict[str, Field]:
-        """Check the header of a file, and return the fields (shape, type and range) of its arrays."""
+        """Check the header of a file, and return the schema (shape, type and range) of the file's arrays."""
         if "dictionary" in layouts:
             raise ModelFileError("was saved by an old psmt, whose FramePredictor had sparse codes; fit the model again")
         extrapolation = {"extrapolation": cls._parameter_constraints["extrapolation"]}
@@ -278,7 +278,7 @@ class FramePredictor(Forecaster):
 
     @classmethod
     def from_stored(cls, header: Header, arrays: State, *, device: str = "cpu") -> Self:
-        """Return the model that the header and arrays of a file describe."""
+        """Return the model, given the header and the arrays of a file."""
         model = cls(**header["parameters"], device=device)
         model._restore(arrays)
         check_prediction(model.predict)
@@ -286,27 +286,27 @@ class FramePredictor(Forecaster):
 
     @by_one_thread
     def get_state(self) -> State:
-        """Return copies of the arrays from which `set_state` can restore the fitted model."""
+        """Return copies of the arrays from which `set_state` restores the fitted model."""
         check_is_fitted(self)
         return self._learner.get_state()
 
     def schema(self, layouts: Mapping[str, Layout]) -> dict[str, Field]:
-        """Return the fields (shape, type and range) of the arrays that `get_state` returns.
+        """Return the schema (shape, type and range) of the arrays of `get_state`.
 
-        The layout of `current` gives the size of the frames. Fields of a prior and of chroma are included if the
-        layouts have any.
+        `layouts` are the shapes and types of the arrays in a file. Those of `current` give the size of the frames. The
+        schema includes a prior and chroma if the file has them.
         """
         return FrameLearner.schema(FRAME_EXTRAPOLATIONS[self.extrapolation], layouts)
 
     def set_state(self, state: Mapping[str, NDArray[Any]]) -> Self:
-        """Continue, bit for bit, from a state that `get_state` of a model with the same parameters returned."""
+        """Restore the fitted model from the arrays of `get_state`, made by a model with the same parameters."""
         check_parameters(self, self._parameter_constraints)
         check_state(self.schema(state), state)
         self._restore(state)
         return self
 
     def _restore(self, state: Mapping[str, NDArray[Any]]) -> None:
-        """Continue from a state that was checked against the schema."""
+        """Restore the fitted model from arrays that were checked against the schema."""
         rule, kernels = FRAME_EXTRAPOLATIONS[self.extrapolation], engine_for(self.device).frames
         learner = FrameLearner.from_state(rule, kernels, state, correct=self.correction)
         prior = {} if learner.prior is None else {"prior": learner.prior}

@@ -1,4 +1,4 @@
-"""Prediction of a patch by the whole-frame predictor, which also sees the surroundings of the patch."""
+"""Prediction of a patch by `FramePredictor`, which also sees the surroundings of the patch."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from psmt.video.model import FramePredictor
 
 
 class PatchInFrame(BaseEstimator):
-    """Receives a patch with its surroundings, and predicts the patch, standardised as all patches are.
+    """Predicts a patch of a film. It learns from frames that show the patch and its surroundings.
 
-    A `FramePredictor` predicts both. The patch is cut out of its prediction, and scaled to zero mean and unit variance
-    by `psmt.data.patches.standardise`, as the true patch is.
+    A `FramePredictor` predicts the frames, and the patch is cut out of them. It is then scaled to zero mean and unit
+    variance by `psmt.data.patches.standardise`, like all patches in this package.
 
     Parameters
     ----------
     corner : (int, int)
-        Row and column of the patch's top-left pixel in the surroundings.
+        Row and column of the patch's top-left pixel in the frames.
     patch_size : int
         Height and width of the patch.
 
@@ -40,7 +40,7 @@ class PatchInFrame(BaseEstimator):
         self.patch_size = patch_size
 
     def fit(self, frames: ArrayLike, y: object = None) -> Self:
-        """Learn from at least two past frames (time, height, width). They show the patch and its surroundings."""
+        """Learn from at least two past frames (time, height, width), which show the patch and its surroundings."""
         height, width = np.shape(frames)[1:]
         row, column = self.corner
         if not (0 <= row <= height - self.patch_size and 0 <= column <= width - self.patch_size):
@@ -53,13 +53,13 @@ class PatchInFrame(BaseEstimator):
         return self
 
     def update(self, frame: ArrayLike) -> Self:
-        """Receive the next frame (height, width) of the patch and its surroundings."""
+        """Learn from the next frame (height, width), which shows the patch and its surroundings."""
         check_is_fitted(self)
         self.predictor_.update(frame)
         return self
 
     def predict(self, horizon: int | None = None) -> Array:
-        """Return the next patch (n_features,), or with a `horizon` the next patches (horizon, n_features)."""
+        """Return the next patch (n_features,), or the next patches (horizon, n_features) if a `horizon` is given."""
         check_is_fitted(self)
         row, column = self.corner
         frames = self.predictor_.predict(1 if horizon is None else horizon)

@@ -1,8 +1,8 @@
-"""Priors: moments of candidates and true changes, learned on other films, for scenes of different ages.
+"""Priors: how useful each candidate was on other films, for the first frames of a scene.
 
-At the start of a scene the model has no data to learn weights from. The useful candidates are then similar in all
-films. They differ from the useful candidates later in a scene, because the phase of one step is noisy and a running
-mean holds a single frame.
+A prior holds the moments (inner products) of candidates and true changes, by the age of the scene. At the start of a
+scene, the model has no data to learn weights from, but the useful candidates are similar in all films. They differ from
+those later in a scene, because the phase of a single step is noisy and a running mean holds a single frame.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ _HEAVIEST = 1e3  # largest weight that a prior may give to a candidate; weights 
 
 @dataclass(frozen=True, eq=False)
 class Prior(SavedModel):
-    """Moments of candidates and true changes over films. Every frame has the same weight.
+    """Moments (inner products) of candidates and true changes, averaged over the frames of films.
 
     Attributes
     ----------
     names : tuple of str
         Names of the candidates.
     gram : (len(STAGES), n_candidates, n_candidates) array
-        Mean inner products of the candidates over cells and frames, by stage of the scene's age.
+        Mean inner products of the candidates over cells and frames, for each stage (range of ages) of a scene.
     match : (len(STAGES), n_candidates) array
         Mean inner products of the candidates with the true changes.
     """
@@ -53,29 +53,29 @@ class Prior(SavedModel):
 
     @staticmethod
     def schema(n_candidates: int) -> dict[str, Field]:
-        """Return the fields (shape, type and range) of the moments of this number of candidates, by name."""
+        """Return the schema (shape, type and range) of `gram` and `match`, for this number of candidates."""
         match = Field((len(STAGES), n_candidates), "float32")
         return {"gram": match._replace(shape=(*match.shape, n_candidates), check=MOMENT), "match": match}
 
     def at(self, age: int) -> tuple[Levels, Levels]:
-        """Return `gram` (n_candidates, n_candidates) and `match` (n_candidates,) for scenes after `age` changes."""
+        """Return `gram` (n_candidates, n_candidates) and `match` (n_candidates,) after `age` changes of a scene."""
         stage = _stage(age)
         return self.gram[stage], self.match[stage]
 
     def weights_at(self, age: int) -> Levels:
-        """Return the weights (n_candidates,) of the candidates in scenes of this age. They apply to the whole frame."""
+        """Return the candidates' weights (n_candidates,), equal in all cells, after `age` changes of a scene."""
         return np.asarray(self._weights[_stage(age)])
 
     @cached_property
     def _weights(self) -> Levels:
-        """Return the weights (len(STAGES), n_candidates) of the candidates at each stage."""
+        """Return the weights (len(STAGES), n_candidates) of the candidates at each stage of a scene."""
         moments = zip(self.gram.astype(np.float64), self.match.astype(np.float64), strict=True)
         return np.stack([common_weights(*own, PULL)[0] for own in moments]).astype(np.float32)
 
     def for_candidates(self, names: tuple[str, ...]) -> Prior:
-        """Return this prior in the order of `names`. Candidates that it does not contain get zero moments.
+        """Return this prior for candidates `names`, in this order. Candidates that it does not know get zero moments.
 
-        `ModelFileError` is raised if it contains a candidate that is not in `names`, a candidate twice, or none at all.
+        `ModelFileError` is raised if it knows a candidate that is not in `names`, knows one twice, or knows none.
         """
         if self.names == names:
             return self
@@ -93,24 +93,24 @@ class Prior(SavedModel):
         return Prior(names, gram, match)
 
     def get_header(self) -> Header:
-        """Return the names of the candidates and the ages of the stages, to write to a file."""
+        """Return the header of a file: the names of the candidates, and the ages at which the stages begin."""
         return {"names": list(self.names), "stages": list(STAGES)}
 
     def get_state(self) -> State:
-        """Return the moments to write to a file. Of the symmetric `gram`, only the upper triangle is written."""
+        """Return the arrays of a file: `match`, and the upper triangle of the symmetric `gram`."""
         rows, columns = np.triu_indices(len(self.names))
         return {"gram": self.gram[:, rows, columns], "match": self.match}
 
     @classmethod
     def stored_schema(cls, header: Header, _layouts: Mapping[str, Layout]) -> dict[str, Field]:
-        """Check the header of a file, and return the fields (shape, type and range) of its arrays."""
+        """Check the header of a file, and return the schema (shape, type and range) of the file's arrays."""
         mapping({"names": each(text), "stages": _check_stages})("header", header)
         n = len(header["names"])
         return cls.schema(n) | {"gram": Field((len(STAGES), n * (n + 1) // 2), "float32")}
 
     @classmethod
     def from_stored(cls, header: Header, arrays: State) -> Self:
-        """Return the prior that the header and arrays of a file describe."""
+        """Return the prior, given the header and the arrays of a file."""
         n = len(header["names"])
         rows, columns = np.triu_indices(n)
         gram: Levels = np.empty((len(STAGES), n, n), np.float32)
@@ -124,7 +124,7 @@ class Prior(SavedModel):
 
 
 def check_prior(name: str, value: object) -> None:
-    """Raise `TypeError` unless the value is a `Prior`, a path or name, or None."""
+    """Raise `TypeError` unless the value is a `Prior`, a string, a path or None."""
     if value is not None and not isinstance(value, str | PathLike | Prior):
         raise TypeError(f"{name}={value!r} is not a prior; give 'default', None, a Prior or the path of its file")
 
@@ -135,7 +135,7 @@ def _check_stages(name: str, value: object) -> None:
 
 
 def read_prior(prior: str | PathLike[str] | Prior, names: tuple[str, ...]) -> Prior:
-    """Return a prior for the candidates of these names. A path is read, and 'default' is the prior of the package."""
+    """Return the prior for the candidates `names`, from a `Prior`, from the path of its file, or from 'default'."""
     if not isinstance(prior, Prior):
         prior = _default_prior() if prior == "default" else Prior.load(prior)
     return prior.for_candidates(names)
@@ -143,7 +143,7 @@ def read_prior(prior: str | PathLike[str] | Prior, names: tuple[str, ...]) -> Pr
 
 @lru_cache(maxsize=1)
 def _default_prior() -> Prior:
-    """Return the prior that comes with the package. ``psmt learn`` made it from built-in films."""
+    """Return the prior that comes with the package. It was made by ``psmt learn`` from built-in films."""
     with as_file(files("psmt.video") / "default.prior") as path:
         return Prior.load(path)
 
@@ -151,8 +151,8 @@ def _default_prior() -> Prior:
 def learn_prior(films: Iterable[Iterable[Levels]]) -> Prior:
     """Learn a prior from one or more films, each given as an array or as an iterable of frames (height, width).
 
-    Each film is cut into snippets of 16 frames, which are treated as new scenes. Every frame has the same weight,
-    whatever the energy of its change. At most two snippets are in memory at a time.
+    Each film is cut into snippets of 16 frames, which are treated as new scenes. Changes are normalised, so that every
+    frame has the same weight. At most two snippets are in memory at a time.
     """
     names = Candidates((1, 1), PLANES).names
     gram = np.zeros((len(STAGES), len(names), len(names)))
@@ -181,7 +181,7 @@ def learn_prior(films: Iterable[Iterable[Levels]]) -> Prior:
 
 
 def _snippets(film: Iterable[Levels]) -> Iterator[Levels]:
-    """Yield pieces (n, height, width) of a film: 16 frames and the frame after them. The last piece may be shorter."""
+    """Yield pieces (n, height, width) of a film: 16 frames, and the frame after them. The last piece may be shorter."""
     frames = iter(film)
     piece = list(islice(frames, SNIPPET + 1))
     yield check_grey_film(piece, minimum=3)
@@ -192,5 +192,5 @@ def _snippets(film: Iterable[Levels]) -> Iterator[Levels]:
 
 
 def _stage(age: int) -> int:
-    """Return the index of the stage that a scene of this age is in."""
+    """Return the index of the stage to which the age of a scene belongs (see `STAGES`)."""
     return max(int(np.searchsorted(STAGES, age, side="right")) - 1, 0)

@@ -1,4 +1,4 @@
-"""Errors of rollouts, and the weights with which rollouts are used, for each number of frames ahead."""
+"""Scores of rollouts by the number of frames ahead, and combination of rollouts with running means of the past."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ EVERY, SELDOM = 20, 80  # frames between the starts of scored rollouts, at first
 class RolloutRecord(DeclaredState):
     """Combines a rollout with running means of the past, with weights learned from earlier rollouts.
 
-    Far ahead, the mean of the past is often better than the rollout. So the true frame k steps ahead (the lead) is
-    regressed on the rollout and the running means. The weights of each cell are shrunk to the weights of the whole
-    frame, and these to copying. Weights from few rollouts may be poor. So the final prediction averages experts: the
-    rollout, the rollout without its finer detail, the weighted sum, and copying. Each rollout is scored before it is
-    learned from, so that the expected error holds for frames that the model has not seen.
+    Far ahead, the mean of the past often predicts better than the rollout. So, for each lead (number of frames ahead),
+    the true frame is regressed on the rollout and the running means. The weights of a cell are shrunk towards those of
+    the whole frame, and these towards copying. Weights from few rollouts may be poor. The final prediction is therefore
+    an average of experts: the rollout, the rollout without its finer detail, the regression, and copying. Each rollout
+    is scored before it is learned from, so the expected error holds for frames that the model has not seen.
     """
 
     _MEMORY = 8.0  # rollouts after which old ones have faded to 1/e
@@ -54,7 +54,7 @@ class RolloutRecord(DeclaredState):
 
     @classmethod
     def schema(cls, grid: Grid, n_means: int) -> dict[str, Field]:
-        """Return the fields (shape, type and range) of the saved state, by name."""
+        """Return the schema of the saved state: the shape, type and range of each array."""
         n = 1 + n_means
         match = Field((LEADS, *grid.layout, n), "float32")
         most = (LEADS, LARGEST_SINGLE, LARGEST_SINGLE, faded(cls._LEVEL))
@@ -69,7 +69,7 @@ class RolloutRecord(DeclaredState):
 
     @property
     def figures(self) -> Array:
-        """Return the scalars of the state as one array, which is saved in files."""
+        """Return the scalars of the state as one array (4,), which is saved in files."""
         return np.array([self.since, self.unit, *self.level])
 
     @figures.setter
@@ -78,7 +78,7 @@ class RolloutRecord(DeclaredState):
         self.since, self.level = int(since), np.array(level)
 
     def set_state(self, state: Mapping[str, NDArray[Any]]) -> None:
-        """Continue from a state that `get_state` returned."""
+        """Restore the arrays that `get_state` returned."""
         super().set_state(state)
         change = self.pending - self.pending[LEADS]
         if self.since < LEADS and self.unit and not float((change * change).mean()) < LARGEST_SINGLE * self.unit:
@@ -86,16 +86,16 @@ class RolloutRecord(DeclaredState):
 
     @property
     def usual(self) -> float:
-        """Return the mean energy of the recent changes from frame to frame."""
+        """Return the running mean of the energy (mean square) of changes from frame to frame."""
         return float(self.level[0] / self.level[1]) if self.level[1] else 0.0
 
     def add_energy(self, energy: float) -> None:
-        """Add the energy of a change to the running mean `usual`."""
+        """Add the energy (mean square) of a change to the running mean `usual`."""
         self.level = np.exp(-1.0 / self._LEVEL) * self.level + [energy, 1.0]
 
     @property
     def every(self) -> int:
-        """Return the number of frames from the start of one scored rollout to the start of the next."""
+        """Return the number of frames between the starts of two scored rollouts."""
         often = int(self.errors[-1, 1] / self._FEW)
         return min(EVERY << often, SELDOM)
 
@@ -111,11 +111,11 @@ class RolloutRecord(DeclaredState):
         return self._added == LEADS
 
     def drop(self) -> None:
-        """Stop scoring the pending rollout, after a cut."""
+        """Stop scoring the present rollout, because of a cut."""
         self.since = LEADS
 
     def learn(self, frame: Levels) -> None:
-        """Score the pending rollout, if there is one, against the true frame (height, width), and learn from both."""
+        """Score the pending rollout, if any, against the true frame (height, width), then learn from it."""
         if self.since >= LEADS or self.unit == 0:
             return
         lead, current, means = self.since, self.pending[LEADS], self.pending[LEADS + 1 :]
@@ -137,10 +137,10 @@ class RolloutRecord(DeclaredState):
         self.since += 1
 
     def mixed(self, rollout: list[Levels], current: Levels, means: Levels) -> list[Levels]:
-        """Return a rollout whose frames are replaced by the average of the experts (see the class).
+        """Return a rollout in which each frame is replaced by the average of the experts (see `RolloutRecord`).
 
-        The first frame, and frames at leads at which no rollout has been scored yet, stay as they are.
-        `current` is the frame that the rollout starts from, and `means` are the running means at this frame.
+        The first frame, and frames at leads without a scored rollout, stay as they are. `current` is the frame from
+        which the rollout starts, and `means` are the running means at this frame.
         """
         leads = (min(k, LEADS - 1) for k in range(len(rollout)))
         return [
@@ -149,15 +149,15 @@ class RolloutRecord(DeclaredState):
         ]
 
     def weights(self) -> list[Levels]:
-        """Return the weights (rows, columns, 1 + n_means) of rollout and running means, for each lead with a record."""
+        """Return, for each scored lead, the weights (rows, columns, 1 + n_means) of rollout and running means."""
         return [self._weights(lead) for lead in range(LEADS) if self._has_record(lead)]
 
     def _has_record(self, lead: int) -> bool:
-        """Return whether rollouts have been scored at this lead. Lead 0, the next frame, has no record."""
+        """Return whether rollouts have been scored at this lead. At lead 0, the next frame, the answer is always no."""
         return bool(lead and self.errors[lead, 1])
 
     def _experts(self, lead: int, rolled: Levels, current: Levels, means: Levels) -> Levels:
-        """Return frames (n, height, width): rollout, two versions with less detail, weighted sum, current frame."""
+        """Return the frames of the experts (n, height, width): rollout, two smoother rollouts, regression, copy."""
         xp = array_namespace(means)
         fine = room(current, len(BANDS) + 1)
         self.grid.kernels.bands(rolled[None], BANDS, fine[:, None])
@@ -168,7 +168,7 @@ class RolloutRecord(DeclaredState):
 
     @staticmethod
     def _changes(rolled: Levels, current: Levels, means: Levels) -> Levels:
-        """Return the changes (1 + n_means, height, width) from the current frame to the rollout and to the means."""
+        """Return the differences (1 + n_means, height, width) of rollout and running means from the current frame."""
         return cast(Levels, array_namespace(means).concat([rolled[None], means]) - current)
 
     def _averaged(self, lead: int, experts: Levels) -> Levels:
@@ -183,9 +183,9 @@ class RolloutRecord(DeclaredState):
         return self.grid.kernels.cell_weights(self.gram[lead], self.match[lead], ridge, PULL, caution)
 
     def expected(self, n_steps: int) -> Array:
-        """Return the expected mean squared error (n_steps,) by frames ahead. It is NaN before a rollout is scored.
+        """Return the expected mean squared error (n_steps,) of each frame ahead. It is NaN before a rollout is scored.
 
-        Beyond `LEADS` frames ahead, the error at the last lead is returned.
+        From `LEADS` frames ahead on, it is constant.
         """
         sums, counts = self.errors.T
         known = np.divide(sums, counts, out=np.full(LEADS, np.nan), where=counts > 0)
@@ -193,7 +193,7 @@ class RolloutRecord(DeclaredState):
 
 
 def _is_counted(record: Array) -> bool:
-    """Return whether the last entries are valid counts: 0, or at least 1, because the latest item always counts 1."""
+    """Return whether all entries at the end of the last axis are possible discounted counts: 0, or at least 1."""
     return bool(((record[..., -1] == 0) | (record[..., -1] >= 1)).all())
 
 

@@ -1,4 +1,4 @@
-"""Base class of objects that declare their saved attributes, with shapes and ranges, in a schema."""
+"""Base class of objects that can be saved: a schema declares the shape, type and range of each saved attribute."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ FRAME_FIELD = Field(("height", "width"), "float32", low=-LARGEST_LEVEL, high=LAR
 
 
 class DeclaredState:
-    """Base of classes whose state is declared in a schema.
+    """Base of classes whose saved attributes are declared in a schema.
 
-    The state consists of attributes, which start at zero, and of parts, which are objects with a state. A subclass
-    passes the schema, and its parts by the prefix of their arrays in a file. Attributes of type float32 and complex64
-    are arrays on the device of the kernels, and other arrays are NumPy arrays. Fields without axes are Python numbers.
+    The attributes start at zero. The state also includes that of the `parts`, which are other objects with a state, by
+    the prefix of their arrays in a file. Attributes of type float32 and complex64 are arrays on the device of the
+    kernels, and other arrays are NumPy arrays. Attributes without axes are Python numbers.
     """
 
     def __init__(self, kernels: FrameKernels, schema: Schema, parts: Mapping[str, Stateful] | None = None) -> None:
@@ -32,23 +32,23 @@ class DeclaredState:
             setattr(self, name, from_array(kernels, field, np.zeros(cast(tuple[int, ...], field.shape), field.dtype)))
 
     def get_state(self) -> State:
-        """Return copies of the declared attributes, and the state of the parts."""
+        """Return copies of the declared attributes, and of the state of all parts, as arrays by name."""
         own = {name: to_array(self._kernels, field, getattr(self, name)) for name, field in self._fields.items()}
         return own | joined(self._parts)
 
     def set_state(self, state: Mapping[str, NDArray[Any]]) -> None:
-        """Continue from a state that `get_state` returned. The object must be new."""
+        """Restore the state of a new object from the arrays of `get_state`."""
         for name, field in self._fields.items():
             setattr(self, name, from_array(self._kernels, field, state[name]))
         restore(self._parts, state)
 
     def undo(self) -> Callable[[], None]:
-        """Return a function that takes back what is learned after this call. See the function `undo`."""
+        """Return a function that undoes what is learned after this call. See the function `undo`."""
         return undo(self, self._parts.values())
 
 
 def undo(known: object, parts: Iterable[object]) -> Callable[[], None]:
-    """Return a function that restores the attributes of `known` and its parts, but not arrays modified in place."""
+    """Return a function that restores the attributes of `known` and its parts. Changes in place are not undone."""
     attributes = dict(vars(known))
     others = [one.undo() if isinstance(one, DeclaredState) else undo(one, ()) for one in parts]
 
@@ -61,12 +61,12 @@ def undo(known: object, parts: Iterable[object]) -> Callable[[], None]:
 
 
 def to_array(kernels: FrameKernels, field: Field, value: Any) -> NDArray[Any]:
-    """Return a copy of an attribute as a NumPy array."""
+    """Return a copy of an attribute's value as a NumPy array."""
     return np.array(kernels.numpy(value) if _on_device(field) else value, field.dtype)
 
 
 def from_array(kernels: FrameKernels, field: Field, array: NDArray[Any]) -> Any:
-    """Return the value of an attribute, given the array of a file: a device array, a NumPy array or a number."""
+    """Return the value of an attribute (device array, NumPy array or number), given its array in a file."""
     if not field.shape:
         return array.item()
     return kernels.levels(array.copy()) if _on_device(field) else array.copy()
