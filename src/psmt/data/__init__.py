@@ -1,7 +1,7 @@
 """Data sources: frames of films, images, arrays, cameras and streams, and series ``(time, features)``.
 
-To add a source, write one file with a function ``open_..(spec, stop)``, and add the function to `_BY_SUFFIX` or
-`_reader`. The base classes are in `psmt.data.contract`.
+To add a source, write a file with a function ``open_..(spec, stop)`` and add the function to `_BY_SUFFIX` or `_reader`.
+The base classes are in `psmt.data.contract`.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ _BY_SUFFIX: dict[str, Reader] = {
 
 
 def _reader(spec: object) -> Reader | None:
-    """Return the function that opens `spec`, or None if there is none. A path must be given as a `Path`, not a str."""
+    """Return the function that opens a source of this kind, or None. Strings that are paths must be `Path` objects."""
     if isinstance(spec, FrameSource | SeriesSource):
         return lambda opened, stop: opened.head(stop)
     if isinstance(spec, str):
@@ -178,6 +178,6 @@ def open_series(source: Spec, *, stop: int | None = None) -> SeriesSource:
 
 
 def open_repeatable(source: Spec, *, wanted_by: str, stop: int | None = None) -> Film | SeriesSource:
-    """Open a film or a series, which can be read again. A stream raises an error that names the caller, `wanted_by`."""
+    """Open a film or a series, which can be read again. A stream raises an error that names the caller `wanted_by`."""
     opened = open_source(source, stop=stop)
     return opened if isinstance(opened, SeriesSource) else require_film(opened, wanted_by=wanted_by)

@@ -1,7 +1,7 @@
 """Base classes of frame sources, the names of built-in sources, and the conversion of pixels to grey levels.
 
-``psmt predict-video`` and ``psmt live`` take any `FrameSource`. The other commands need a `Film`, which can be read
-again, or a `psmt.data.SeriesSource`, because they resume after an interruption.
+``psmt predict-video`` and ``psmt live`` take any `FrameSource`. The other commands read their data again when they
+resume after an interruption. They need a `Film` or a `psmt.data.SeriesSource`, which can be read again.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Made = TypeVar("Made")
 
 @dataclass(frozen=True, kw_only=True)
 class FrameSource(ABC):
-    """Frames in order, one at a time: a `Film` or a `FrameStream`.
+    """Source of frames in order of time, one at a time: a `Film` or a `FrameStream`.
 
     Iterating yields grey frames, float32 ``(height, width)``.
 
@@ -52,7 +52,7 @@ class FrameSource(ABC):
     fps : float or None
         Frames per second, if known.
     stop : int or None
-        Index of the first frame that is not read.
+        Largest number of frames that are read. None reads all.
     repeatable : bool
         Whether the frames can be read again: True for a `Film`, False for a `FrameStream`.
     """
@@ -89,13 +89,13 @@ class FrameSource(ABC):
 
 @dataclass(frozen=True, kw_only=True)
 class Film(FrameSource):
-    """Frames that can be read again. Each iteration starts at the first frame, and a checksum identifies the film."""
+    """Frames that can be read any number of times, each time from the first one. A checksum identifies the film."""
 
     repeatable: ClassVar[bool] = True
 
     @abstractmethod
     def checksum(self) -> str:
-        """Return the sha256 of the whole source as 64 hex digits. Only in built-in films does it depend on ``stop``."""
+        """Return the sha256 of the whole source as 64 hex digits. Only that of a built-in film depends on ``stop``."""
 
     def __bool__(self) -> bool:
         # Not every film knows its length.
@@ -116,7 +116,7 @@ class Film(FrameSource):
 
 @dataclass(frozen=True, kw_only=True)
 class IndexedFilm(Film):
-    """A film with random access: ``film[7]`` and ``film[-1]`` are grey frames, float32 ``(height, width)``.
+    """Film with random access: ``film[7]`` and ``film[-1]`` are grey frames, float32 ``(height, width)``.
 
     >>> from psmt.data import open_frames
     >>> film = open_frames("builtin:glide?frames=50")
@@ -138,7 +138,7 @@ class IndexedFilm(Film):
         return self.n_frames
 
     def __getitem__(self, key: int) -> Frame:
-        """Return the grey frame ``(height, width)`` at an index, which counts from the end if it is negative."""
+        """Return the grey frame ``(height, width)`` at an index. Negative indices count from the end."""
         if isinstance(key, bool) or not isinstance(key, int | np.integer):
             raise TypeError(f"{self.name}[{key!r}]: index with an integer; for more frames, use head(stop) or a loop")
         if not -self.n_frames <= key < self.n_frames:
@@ -167,7 +167,7 @@ class FrameStream(FrameSource):
 
 @dataclass(frozen=True, kw_only=True)
 class BuiltinFilm(Film):
-    """A film whose frames are computed. Frames are square, and a subclass has a field `size` for their side."""
+    """Film whose frames are computed on demand. They are square, and the field `size` of a subclass is their side."""
 
     shape: tuple[int, int] = field(init=False)
     fps: float = field(default=25.0, init=False)
@@ -184,7 +184,7 @@ class BuiltinFilm(Film):
 
 
 class BuiltinName(Generic[Made]):
-    """Parser of names: ``builtin:glide?frames=50`` becomes an object of class `kind` with the field ``n_frames=50``."""
+    """Parser of built-in sources: ``builtin:glide?frames=50`` becomes an object of class `kind` with `n_frames` 50."""
 
     def __init__(self, name: str, kind: Callable[..., Made]) -> None:
         self.name, self._kind = name, kind
@@ -192,11 +192,11 @@ class BuiltinName(Generic[Made]):
         self._options = {field.name.removeprefix("n_"): field for field in fields_given}
 
     def matches(self, spec: object) -> bool:
-        """Return whether `spec` is the string ``builtin:NAME``, with or without options after it."""
+        """Return whether `spec` is a string ``builtin:NAME`` with this name, with or without options."""
         return isinstance(spec, str) and spec.partition("?")[0] == f"builtin:{self.name}"
 
     def parse(self, source: str) -> Made:
-        """Return the object of class `kind` that a name with options describes."""
+        """Return the object of class `kind` for a string such as ``builtin:NAME?option=value``."""
         given: dict[str, Any] = {}
         label = shown(source)
         for key, text in parse_qsl(source.partition("?")[2], keep_blank_values=True):
@@ -216,13 +216,13 @@ class BuiltinName(Generic[Made]):
 
 
 def check_integers(source: object, **bounds: tuple[int, ...]) -> None:
-    """Raise an error unless the named fields of `source` are integers from low to high: ``field=(low[, high])``."""
+    """Raise an error unless fields of `source` are integers within bounds ``field=(low,)`` or ``field=(low, high)``."""
     for key, (low, *high) in bounds.items():
         check_count(key, getattr(source, key), minimum=low, maximum=high[0] if high else np.inf)
 
 
 def require_film(source: FrameSource, *, wanted_by: str) -> Film:
-    """Return `source` if it is a `Film`. A stream raises an error that names the caller, `wanted_by`."""
+    """Return `source` if it is a `Film`. For a stream, raise an error that names the caller `wanted_by`."""
     if isinstance(source, Film):
         return source
     raise FrameSourceError(
@@ -244,7 +244,7 @@ def smaller(first: int | None, second: int | None) -> int | None:
 
 
 def file_checksum(*paths: Path, names: bool = False) -> str:
-    """Return the sha256 of the bytes of all files, in order. With ``names``, the hash includes the files' names."""
+    """Return the sha256 of the bytes of all files, in order. If ``names`` is True, the hash includes the file names."""
     digest = hashlib.sha256()
     for path in paths:
         with reading(path) as file:
@@ -273,7 +273,7 @@ _WHITE = {"bool": 1.0, "uint8": 255.0, "uint16": 65535.0}  # value of white, by 
 
 
 def check_kind(dtype: np.dtype[Any], *, where: str) -> None:
-    """Raise an error unless a dtype is bool, uint8, uint16 or float. `where` names the data in the message."""
+    """Raise an error unless a dtype is bool, uint8, uint16 or float. `where` names the data in the error message."""
     if not (dtype.name in _WHITE or dtype.kind == "f"):
         raise FrameSourceError(
             f"{where} has dtype {dtype}, which has no conventional value for white; "
@@ -282,7 +282,7 @@ def check_kind(dtype: np.dtype[Any], *, where: str) -> None:
 
 
 def scaled(pixels: NDArray[Any], *, where: str) -> Frame:
-    """Return pixels as float32 with white at 1. Only integers are scaled. Errors about NaN name the pixels by `where`.
+    """Return pixels as float32 with white at 1. Floats are not scaled, but NaN raises an error about `where`.
 
     >>> scaled(np.array([0, 51, 255], dtype=np.uint8), where="a doctest")
     array([0. , 0.2, 1. ], dtype=float32)
@@ -301,14 +301,14 @@ def grey(pixels: Frame) -> Frame:
 
 
 def channels(pixels: Frame, *, colour: bool) -> Frame:
-    """Return grey or colour pixels as ``(height, width, 3)`` if ``colour`` is True, otherwise as their luma."""
+    """Return pixels as colour ``(height, width, 3)`` if ``colour`` is True, otherwise as grey ``(height, width)``."""
     if not colour:
         return grey(pixels)
     return np.repeat(pixels[:, :, None], 3, axis=2) if pixels.ndim == 2 else pixels
 
 
 def check_shape(found: tuple[int, ...], wanted: tuple[int, int], index: int, *, where: str) -> None:
-    """Raise an error unless the frame at `index`, of shape `found`, has the shape `wanted`. `where` names the frame."""
+    """Raise an error about `where` unless the shape `found` of the frame at `index` is `wanted`."""
     if found[:2] != wanted:
         raise FrameSourceError(
             f"{where} is {found[0]} x {found[1]} pixels, but the first is {wanted[0]} x {wanted[1]}; give frames of "

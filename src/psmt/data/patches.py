@@ -1,4 +1,4 @@
-"""Standardised patches of frames: crop, resize, cut, standardise, and restore grey levels."""
+"""Standardised patches of frames: crop, resize, cut and standardise them, and restore their grey levels."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ _PART = 1 << 12  # number of patches that are standardised at a time while patch
 
 @dataclass(frozen=True, kw_only=True)
 class PatchCutter:
-    """Cuts one patch out of each frame. It crops the largest centred square, resizes it, and cuts the patch.
+    """Cuts one patch out of each frame: crops the largest centred square, resizes it, and cuts the patch out of it.
 
-    Shrinking averages areas with exact fractional weights. Enlarging interpolates linearly.
+    Shrinking averages over areas, with exact weights for partly covered pixels. Enlarging interpolates linearly.
 
     Parameters
     ----------
@@ -82,15 +82,15 @@ class PatchCutter:
         return self._region(square, (0, 0), (self.frame_size or len(square),) * 2)
 
     def cut(self, frame: ArrayLike) -> Array:
-        """Return the patch of a frame as a vector ``(patch_size**2,)``. Only pixels that it needs are resized."""
+        """Return the patch of a frame as a vector ``(patch_size**2,)``. Only the pixels of the patch are resized."""
         square = _centred_square(frame)
         return self._region(square, self.corner(self.frame_size or len(square)), (self.patch_size,) * 2).ravel()
 
     def surroundings(self, frame: ArrayLike, *, whole: bool = False) -> tuple[Array, tuple[int, int]]:
         """Return a square around the patch, and the row and column of the patch's top-left pixel in this square.
 
-        The square is three times as high and wide as the patch, but ends at the edges of the resized frame. If `whole`
-        is True, it is the whole resized frame. Its pixels are resized like those of the patch.
+        The square is cut out of the resized frame. It is three times as high and wide as the patch, but ends at the
+        edges of the frame. If `whole` is True, it is the whole resized frame.
 
         >>> around, (row, column) = PatchCutter(frame_size=4, patch_size=2).surroundings(np.arange(64.0).reshape(8, 8))
         >>> around.shape, around[row : row + 2, column : column + 2].ravel()
@@ -105,7 +105,7 @@ class PatchCutter:
         return self._region(square, (top, left), (height - top, width - left)), (row - top, column - left)
 
     def _region(self, square: NDArray[Any], corner: tuple[int, int], shape: tuple[int, int]) -> Array:
-        """Return a part of the resized square, given its top-left corner and its shape (height, width)."""
+        """Return the part of the resized square with this top-left corner and this shape (height, width)."""
         side = len(square)
         size = self.frame_size or side
         if size == side:
@@ -117,7 +117,7 @@ class PatchCutter:
         return np.asarray(left @ square[rows, columns].astype(np.float64) @ right.T)
 
     def corner(self, size: int) -> tuple[int, int]:
-        """Return row and column of the patch's top-left pixel in a square of ``size`` pixels."""
+        """Return the row and column of the patch's top-left pixel in a resized square of ``size`` x ``size`` pixels."""
         room = size - self.patch_size
         if room < 0:
             raise ValueError(
@@ -164,7 +164,7 @@ class Patches:
     def to_grey(self, standardised: ArrayLike | None = None) -> Array:
         """Return grey levels ``(n, features)``: values times contrast plus mean, for each patch.
 
-        The values are those of the patches, or `standardised` ``(n, features)``, such as predictions of these patches.
+        The values are those of the patches or, if given, `standardised` ``(n, features)``, such as predictions of them.
         """
         values = self.values if standardised is None else np.asarray(standardised, dtype=np.float64)
         if values.shape != self.values.shape:
@@ -178,7 +178,7 @@ class Patches:
 def standardise(values: ArrayLike, *, flat: float = 1e-3) -> Patches:
     """Scale each of the grey patches ``(n, features)`` to zero mean and unit variance, and return them as `Patches`.
 
-    The result also has the means and contrasts, so that `Patches.to_grey` can restore grey levels. A patch whose
+    The result also has the means and contrasts, from which `Patches.to_grey` restores grey levels. A patch whose
     standard deviation is below ``flat`` holds little but noise. Its values become zeros, and its contrast 0.
 
     >>> patches = standardise([[1.0, 3.0], [5.0, 5.0]])
@@ -246,9 +246,9 @@ def read_patches(
 def read_surroundings(
     film: Film, cutter: PatchCutter, stretches: Sequence[slice], *, whole: bool = False
 ) -> list[tuple[Levels, list[int]]]:
-    """Return, for each stretch of a film, the patch's surroundings (n, height, width) and the patch's corner in them.
+    """Return, for each slice of a film, the patch's surroundings (n, height, width) and the patch's corner in them.
 
-    The corner is a row and a column. Frames outside all stretches are not kept. See `PatchCutter.surroundings`.
+    The corner is a row and a column. Only the frames of the slices are kept. See `PatchCutter.surroundings`.
 
     >>> film, cutter = open_frames("builtin:glide?frames=9"), PatchCutter(patch_size=8)
     >>> [(around.shape, corner) for around, corner in read_surroundings(film, cutter, [slice(0, 2), slice(5, 9)])]
@@ -277,9 +277,9 @@ def read_values(
 ) -> Array:
     """Return the input of a model, ``(time, features)``: standardised patches of frames, or the values of a series.
 
-    `source` is anything that `psmt.data.open_source` takes. `store` is the path of a file, which is used if the patches
-    exceed 32 MiB. The patches are then written to this file and returned as a `DiskSeries`, which reads them from disk.
-    The file is deleted when no array uses it any more. `read_patches` explains the other parameters.
+    `source` is anything that `psmt.data.open_source` takes. If `store` is a path and the patches exceed 32 MiB, they
+    are written to this file and returned as a `DiskSeries`, which reads them from disk. The file is deleted when no
+    array uses it any more. `read_patches` explains the other parameters.
 
     >>> read_values("builtin:glide?frames=20", patch_size=8).shape
     (20, 64)
@@ -336,7 +336,7 @@ def _cut_all(
 
 
 def _standardised_parts(first: Array, patches: Iterator[Array]) -> Iterator[Array]:
-    """Yield standardised patches (n, features): those of the array `first`, then `_PART` at a time of the iterator."""
+    """Yield standardised patches (n, features): first those of the array `first`, then `_PART` patches at a time."""
     part = first
     while len(part):
         yield standardise(part).values
@@ -373,7 +373,7 @@ def resize_weights(side: int, size: int) -> csr_array:
 
 @lru_cache(maxsize=128)
 def _window(side: int, size: int, first: int, count: int) -> tuple[slice, Array]:
-    """Return the slice of n input pixels that determine `count` output pixels from `first`, and weights (count, n)."""
+    """Return the slice of n input pixels and the weights (count, n) that give `count` output pixels from `first` on."""
     weights = resize_weights(side, size)[first : first + count].toarray()
     needed = np.flatnonzero(weights.any(axis=0))
     window = slice(int(needed[0]), int(needed[-1]) + 1)

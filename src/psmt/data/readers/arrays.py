@@ -1,4 +1,4 @@
-"""Readers of arrays in memory and in ``.npy`` and ``.npz`` files. Two axes are a series, three or four are frames."""
+"""Readers of arrays in memory and in ``.npy`` and ``.npz`` files. Arrays of two axes are series, others are frames."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class ArrayFrames(IndexedFilm):
     path: Path | None = None
 
     def checksum(self) -> str:
-        """Return the sha256 of the file's bytes, or of the array's dtype, shape and bytes."""
+        """Return the sha256 of the file's bytes or, without a file, of the array's dtype, shape and bytes."""
         return array_checksum(self.array) if self.path is None else file_checksum(self.path)
 
     def _frame(self, index: int, *, colour: bool) -> Frame:

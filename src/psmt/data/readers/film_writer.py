@@ -1,4 +1,4 @@
-"""Write films as MP4 files. After an error, no incomplete file is left."""
+"""Writer of films as MP4 files. After an error, no incomplete file is left."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ _ENCODERS: dict[str, dict[str, str]] = {
 
 @contextmanager
 def writing_film(path: str | os.PathLike[str], *, fps: float | None = None) -> Iterator[Callable[[Picture], None]]:
-    """Yield a function that adds a picture ``(height, width, 3)`` in RGB to a film.
+    """Open a film for writing, as a context manager. It yields a function that adds an RGB picture (height, width, 3).
 
     The film is an MP4 file, whatever the suffix of `path`. The default `fps` is 25. The first picture defines the size.
-    H.264 needs even sizes, so the last row or column is repeated if the number is odd. The film appears at the end of
-    the context. After an error no file is left.
+    H.264 needs even sizes, so the last row or column is repeated if the number is odd. The file appears when the
+    context ends. After an error no file is left.
     """
     name = encoder()
     rate = Fraction(fps or 25).limit_denominator(1001)
@@ -60,7 +60,7 @@ def writing_film(path: str | os.PathLike[str], *, fps: float | None = None) -> I
 
 @contextmanager
 def _as_os_error() -> Iterator[None]:
-    """Turn errors of PyAV inside the context, such as that of a full disk, into OSError."""
+    """Context manager that turns errors of PyAV, for example because the disk is full, into OSError."""
     try:
         yield
     except av.FFmpegError as error:
@@ -83,10 +83,10 @@ def encoder() -> str:
 
 @contextmanager
 def joining_films(parts: Sequence[Path], path: str | os.PathLike[str]) -> Iterator[None]:
-    """Concatenate films by copying their packets, without encoding them again.
+    """Concatenate films by copying their packets, without encoding them again. This is a context manager.
 
-    `writing_film` must have written all parts, with the same size and rate. The film appears at `path` at the end of
-    the context, unless an error occurs in it.
+    `writing_film` must have written all parts, with the same size and rate. The film appears at `path` when the context
+    ends, unless an error occurred in it.
     """
     # Packets are decoded some ticks before they are shown. All parts get the longest of these leads.
     lead = max(map(_lead, parts))
@@ -109,7 +109,7 @@ def joining_films(parts: Sequence[Path], path: str | os.PathLike[str]) -> Iterat
 
 
 def _lead(part: Path) -> int:
-    """Return the number of ticks by which the first packet of a film is decoded before it is shown."""
+    """Return the delay, in ticks of the stream, between decoding the first packet of a film and showing it."""
     with reading(part) as content, av.open(content, "r") as container:
         first = next(container.demux(video=0))
         return cast(int, first.pts) - cast(int, first.dts)

@@ -1,4 +1,4 @@
-"""Folders of images, one per frame, and multi-page TIFF files, one page per frame."""
+"""Readers of folders of images (one image per frame) and of multi-page TIFF files (one page per frame)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _MOST_PIXELS = 1 << 26
 
 @dataclass(frozen=True, kw_only=True)
 class ImageFolder(IndexedFilm):
-    """Images of a folder, one per frame, sorted by name in natural order: ``img2`` comes before ``img10``."""
+    """Images of a folder, one per frame, in natural order of their names: ``img2`` comes before ``img10``."""
 
     path: Path
     files: tuple[Path, ...] = field(repr=False)
@@ -63,7 +63,7 @@ def open_images(path: Path, stop: int | None = None) -> ImageFolder:
 
 
 def natural_key(path: Path) -> tuple[list[tuple[int, int | str]], str]:
-    """Return a sorting key that orders the numbers in file names by size.
+    """Return a sorting key that compares numbers in file names by value, not digit by digit.
 
     >>> sorted(map(Path, ["img10.png", "img2.png"]), key=natural_key)[0].name
     'img2.png'
@@ -114,7 +114,7 @@ def open_tiff(path: Path, stop: int | None = None) -> TiffStack:
 
 @contextmanager
 def opened(file: Path) -> Iterator[Image.Image]:
-    """Open a file and yield its image, which is not decoded yet."""
+    """Open an image file as a context manager, and yield the image, which is not decoded yet."""
     if file.suffix.lower() in (".tif", ".tiff"):
         _silence_libtiff()
     with ExitStack() as stack:
@@ -126,7 +126,7 @@ def opened(file: Path) -> Iterator[Image.Image]:
 
 @cache
 def _silence_libtiff() -> None:
-    """Keep libtiff from printing errors, where Pillow exports `TIFFSetErrorHandler`. Damaged files still raise."""
+    """Keep libtiff from printing messages, if this build of Pillow allows it. Damaged files still raise errors."""
     with suppress(OSError, AttributeError):
         set_handler = ctypes.CDLL(import_module("PIL._imaging").__file__).TIFFSetErrorHandler
         set_handler.argtypes, set_handler.restype = [ctypes.c_void_p], ctypes.c_void_p
@@ -134,7 +134,7 @@ def _silence_libtiff() -> None:
 
 
 def _trouble_named(where: str | Path) -> AbstractContextManager[None]:
-    """Return a context that turns any error of Pillow into a `FrameSourceError`, which names the image `where`."""
+    """Return a context manager that turns any error of Pillow into a `FrameSourceError` about the image `where`."""
     return trouble_named(f"{shown(where)} cannot be read as an image; replace or remove it", FrameSourceError)
 
 
@@ -144,7 +144,7 @@ def _count_pages(image: Image.Image, file: Path) -> int:
 
 
 def _single(image: Image.Image, file: Path) -> Frame:
-    """Return the only image of a file. Raise `FrameSourceError` if the file has several pages."""
+    """Return the pixels of a file with one image. Raise `FrameSourceError` if the file has several pages."""
     if (n_pages := _count_pages(image, file)) > 1:
         way_out = "give the file itself, and its pages are the frames" if image.format == "TIFF" else "split it"
         raise FrameSourceError(
@@ -154,7 +154,7 @@ def _single(image: Image.Image, file: Path) -> Frame:
 
 
 def _pixels(image: Image.Image, where: str) -> Frame:
-    """Return an image as float32: ``(height, width)`` if it is grey, otherwise ``(height, width, 3)``."""
+    """Return the pixels of an image as float32: ``(height, width)`` if it is grey, otherwise ``(height, width, 3)``."""
     width, height = image.size
     if width * height > _MOST_PIXELS:
         raise FrameSourceError(

@@ -1,4 +1,4 @@
-"""Read brain scans (4-D NIfTI files, BIDS derivatives) as series of regions, by nilearn's maskers (`psmt[brain]`)."""
+"""Reader of brain scans (4-D NIfTI files, BIDS derivatives) as series of regions, by nilearn (`psmt[brain]`)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ MOST_FEATURES = 2_000
 
 @dataclass(frozen=True, kw_only=True)
 class Parcels:
-    """Options for turning a scan into a series. Without an atlas and a mask, nilearn computes a mask of the brain."""
+    """Options for turning a scan into a series. Without atlas and mask, nilearn computes a mask of the brain."""
 
     atlas: Path | None = None  # 3-D label image, or 4-D image of maps
     mask: Path | None = None  # voxels to use if there is no atlas
@@ -51,7 +51,7 @@ class Parcels:
 
 @dataclass(frozen=True)
 class Scan:
-    """The series of one scan."""
+    """One scan as a series of regions, with remarks about what was left out."""
 
     values: Array  # (time, n_regions)
     regions: tuple[str, ...]
@@ -61,15 +61,15 @@ class Scan:
 
 
 def is_scan(path: Path) -> bool:
-    """Return whether the file name is that of a NIfTI file."""
+    """Return whether the suffix of a path is that of a NIfTI file."""
     return path.name.lower().endswith((".nii", ".nii.gz"))
 
 
 def find_scans(folder: Path) -> dict[str, Path]:
     """Return the preprocessed scans in a BIDS derivatives folder, as a mapping of names to paths.
 
-    A name consists of subject, session, task and run. If a scan exists in several spaces, the path is that of the scan
-    in MNI space.
+    A name consists of subject, session, task and run. If a scan exists in several spaces, the one in MNI space is
+    taken.
     """
     found: dict[str, list[Path]] = {}
     for path in sorted(filter(is_scan, folder.glob("sub-*/**/func/*_desc-preproc_bold.nii*"))):
@@ -84,7 +84,7 @@ def find_scans(folder: Path) -> dict[str, Path]:
 
 
 def read_scan(path: Path, parcels: Parcels) -> Scan:
-    """Return one scan as a series, whose features are the regions of an atlas or the voxels of a mask."""
+    """Return a scan as a series (time, n_regions), whose features are regions of an atlas or voxels of a mask."""
     if not (find_spec("nibabel") and find_spec("nilearn")):
         raise FrameSourceError(
             f"{shown(path)} is a scan, which needs nilearn: pip install 'psmt[brain]'; or give tables (time, regions)"
@@ -133,17 +133,17 @@ def _read(path: Path, parcels: Parcels) -> Scan:
 
 
 class _BoundedGzip(GzipFile):
-    """Gzip reader that limits the size of each `read`. nibabel reads only headers and extensions by `read`."""
+    """Gzip reader that limits the size of each `read`. nibabel uses `read` only for headers and their extensions."""
 
     def read(self, size: int | None = -1) -> bytes:
-        """Return the next `size` bytes. More than 16 MiB raise ValueError: a damaged file can declare any size."""
+        """Return the next `size` bytes. Raise ValueError above 16 MiB, because a damaged file can declare any size."""
         if size is None or not 0 <= size <= _LARGEST_EXTENSION:
             raise ValueError(f"an extension of its header has {size:,} bytes, more than {_LARGEST_EXTENSION:,}")
         return super().read(size)
 
 
 def load_image(path: Path) -> Any:
-    """Return a NIfTI image. Raise an error if the file, or the memory of this machine, is too small for its shape."""
+    """Return a NIfTI image. Raise an error if its declared size exceeds that of the file or this machine's memory."""
     import nibabel
 
     nibabel.imageglobals.logger.setLevel(CRITICAL)  # it prints what it dislikes in a header; damaged ones raise
@@ -174,7 +174,7 @@ def _repetition_time(image: Any) -> float | None:
 
 
 def _finite_voxels(image: Any, path: Path) -> tuple[Any, list[str]]:
-    """Return a mask image (x, y, z) of the voxels that are finite at all times, and remarks about the others."""
+    """Return a mask image (x, y, z) of the voxels that are finite at all times, and remarks about other voxels."""
     import nilearn.image
 
     finite: NDArray[np.bool_] = np.ones(image.shape[:3], dtype=bool)
@@ -186,7 +186,7 @@ def _finite_voxels(image: Any, path: Path) -> tuple[Any, list[str]]:
 
 
 def _masker(parcels: Parcels, finite: Any, how: dict[str, Any]) -> tuple[Any, list[str]]:
-    """Return a nilearn masker with keywords `how`, and the region names. An atlas is cut to the mask image `finite`."""
+    """Return a nilearn masker with the keywords `how`, limited to the mask `finite`, and the names of its regions."""
     from nilearn.maskers import NiftiLabelsMasker, NiftiMapsMasker, NiftiMasker
 
     if parcels.atlas is None:
@@ -203,7 +203,7 @@ def _masker(parcels: Parcels, finite: Any, how: dict[str, Any]) -> tuple[Any, li
 
 
 def _region_names(masker: Any, names: list[str], count: int) -> tuple[str, ...]:
-    """Return a name per column: the atlas regions in `names` that have voxels, or `count` voxels without an atlas."""
+    """Return the name of each column: an atlas region that has voxels or, without an atlas, one of `count` voxels."""
     if names and names[0].startswith("region"):
         kept = [int(label) for label in masker.region_ids_.values() if label not in ("background", 0)]
         return tuple(f"region {label}" for label in kept)
@@ -211,7 +211,7 @@ def _region_names(masker: Any, names: list[str], count: int) -> tuple[str, ...]:
 
 
 def _confounds(path: Path, parcels: Parcels) -> tuple[Any, Any]:
-    """Return confound regressors (time, n), or None, and the indices of the volumes to keep, or None for all."""
+    """Return the confound regressors (time, n), or None, and the indices of the volumes to keep, or None for all."""
     asked = parcels.confounds
     if asked is None:
         return None, None
@@ -238,7 +238,7 @@ def _confounds(path: Path, parcels: Parcels) -> tuple[Any, Any]:
 
 
 def _mean_displacement(path: Path, parcels: Parcels) -> float | None:
-    """Return the mean framewise displacement from the table of confounds of fMRIPrep, or None if there is none."""
+    """Return the mean framewise displacement from a table of confounds by fMRIPrep, or None if it is not known."""
     stem = path.name.partition("_space-")[0].partition("_desc-")[0]
     tables = [*path.parent.glob(f"{stem}_desc-confounds_*.tsv"), Path(parcels.confounds or "")]
     for table in filter(Path.is_file, tables):
@@ -251,7 +251,7 @@ def _mean_displacement(path: Path, parcels: Parcels) -> float | None:
 
 
 def _table(path: Path) -> Array:
-    """Return regressors (time, n) from a table. Gaps in the first row (usual in fMRIPrep) get values of the second."""
+    """Return regressors (time, n) from a table. Missing values in its first row are copied from the second."""
     if not path.exists():
         raise FrameSourceError(
             f"confounds {shown(path)!r} is neither a table nor a strategy; strategies are {', '.join(STRATEGIES)}"

@@ -51,9 +51,9 @@ def open_stream(
 ) -> IteratedFrames:
     """Open an iterable of frames, for example a generator that reads your own camera. Read at most `stop` frames.
 
-    Frames are arrays ``(height, width)`` or ``(height, width, 3)`` of one size: bool, uint8, uint16, or floating point
-    with white at 1. The first frame is read at once, to find the size. `name` stands for the source in messages and
-    reports. `fps` is the number of frames per second.
+    Frames are arrays ``(height, width)`` or ``(height, width, 3)``, all of the same size. Their type is bool, uint8,
+    uint16, or floating point with white at 1. The first frame is read at once, to find the size. `name` appears in
+    messages and reports. `fps` is the number of frames per second.
 
     >>> stream = open_stream(np.full((4, 6), t, dtype=np.uint8) for t in range(3))
     >>> stream.shape, stream.repeatable
@@ -71,7 +71,7 @@ def open_stream(
 
 
 def open_camera(spec: str, stop: int | None = None) -> LiveVideo:
-    """Open a camera of this computer. ``camera:0`` is the first one."""
+    """Open a camera of this computer, such as ``camera:0`` for the first one."""
     number = spec.removeprefix("camera:")
     if not (number.isdecimal() and len(number) < 5):
         raise FrameSourceError(f"{shown(spec)} is not the number of a camera; the first one is camera:0")
@@ -79,7 +79,7 @@ def open_camera(spec: str, stop: int | None = None) -> LiveVideo:
 
 
 def open_url(spec: str, stop: int | None = None) -> LiveVideo:
-    """Open a network stream by an address that libav supports: ``rtsp://``, ``http://``, ``udp://``, ..."""
+    """Open a network stream, given an address that libav supports: ``rtsp://``, ``http://``, ``udp://``, ..."""
     try:
         parts = urlsplit(spec)
     except ValueError as error:
@@ -103,7 +103,7 @@ def _open_live(medium: Medium, stop: int | None) -> LiveVideo:
 
 
 def _camera(number: int, *, platform: str) -> Medium:
-    """Return the address and options with which libav opens a camera on the given operating system."""
+    """Return how libav opens a camera on the given operating system: address, format and options."""
     label = f"camera:{number}"
     hint = "is it plugged in, do you have permission, and is no other program using it?"
     if platform == "linux":
@@ -118,7 +118,7 @@ def _camera(number: int, *, platform: str) -> Medium:
 
 
 def _pixels(array: ArrayLike, *, where: str) -> NDArray[np.generic]:
-    """Return one frame as an array. Raise `FrameSourceError` if its shape or dtype is not that of a frame."""
+    """Return a frame as an array. Raise `FrameSourceError` if it does not have the shape or dtype of a frame."""
     pixels = np.asarray(array)
     if not (pixels.ndim == 2 or (pixels.ndim == 3 and pixels.shape[2] == 3)) or 0 in pixels.shape:
         raise FrameSourceError(f"{where} has shape {pixels.shape}; a frame is (height, width) or (height, width, 3)")

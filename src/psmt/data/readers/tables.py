@@ -1,4 +1,4 @@
-"""Series ``(time, features)`` from arrays, data frames, ``.csv`` and ``.tsv`` files, and MATLAB's ``.mat`` files."""
+"""Readers of series ``(time, features)``: arrays, data frames, ``.csv`` and ``.tsv`` files, and MATLAB files."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from psmt.utils.validation import check_series, is_number, warn, warn_of_times
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SeriesSource:
-    """A series ``(time, features)``, which is not scaled. A row has the role of a frame.
+    """Series ``(time, features)``, whose values are not scaled. Its rows are what frames are in a film.
 
     Attributes
     ----------
@@ -94,7 +94,7 @@ class SeriesSource:
         return replace(self, stop=smaller(self.stop, stop), truth=None if self.truth is None else self.truth[:stop])
 
     def select(self, columns: Sequence[str]) -> SeriesSource:
-        """Return a series with only the features of these names. A series without names has '0', '1', '2', .."""
+        """Return a series with only these features. If the features have no names, they are called '0', '1', '2', .."""
         known = self.feature_names or tuple(map(str, range(self.n_features)))
         for name in columns:
             if name not in known:
@@ -114,9 +114,9 @@ def open_text(path: Path, stop: int | None = None) -> SeriesSource:
     """Open the series in a ``.csv`` or ``.tsv`` file, with one line per time point and one column per feature.
 
     Columns are separated by commas in ``.csv`` and by tabs in ``.tsv``. If the first line has no number, it holds the
-    names of the features. Empty lines are skipped. Two kinds of columns are the index of the rows and not a feature: a
-    column of ISO dates, and a column of numbers that never decrease, with a name such as ``time`` or ``index``. A
-    column of words is left out. Such a column, and gaps and repeated times in the index, cause a `SeriesWarning`.
+    names of the features. Empty lines are skipped. A column that holds the time of each row is not a feature. It has
+    ISO dates, or numbers that never decrease and a name such as ``time`` or ``index``. A column of words is left out
+    with a `SeriesWarning`. Gaps and repeated times also cause a `SeriesWarning`.
     """
     try:
         # utf-8-sig removes the byte order mark that spreadsheets write.
@@ -165,7 +165,7 @@ _INDEX_NAMES = ("", "index", "time", "date", "datetime", "timestamp", "t", "seco
 
 
 def _index(path: Path, names: tuple[str, ...] | None, rows: Sequence[tuple[int, list[str]]]) -> int | None:
-    """Return the number of the column that is the index of the rows, or None if there is none."""
+    """Return the number of the column that holds the time of each row, or None if there is none."""
     first = rows[0][1] if rows else []
     for i, text in enumerate(first):
         if is_number(text) or _date(text) is None:
@@ -194,13 +194,13 @@ def _index(path: Path, names: tuple[str, ...] | None, rows: Sequence[tuple[int, 
 
 
 def _is_words(rows: Sequence[tuple[int, list[str]]], column: int) -> bool:
-    """Return whether all fields of a column are words. An empty field, or one that begins with a digit, is no word."""
+    """Return whether a column holds only words, that is, fields that are not empty and do not begin with a digit."""
     texts = (fields[column] for _, fields in rows)
     return not any(not text.strip() or is_number(text) or re.match(r"\s*[-+.,]?\d", text) for text in texts)
 
 
 def _date(text: str) -> datetime | None:
-    """Return the date and time of a text in ISO 8601, without its time zone, or None for any other text."""
+    """Return the date and time that a text in ISO 8601 states, without its time zone, or None for any other text."""
     try:
         return datetime.fromisoformat(text.strip()).replace(tzinfo=None)
     except ValueError:
@@ -241,7 +241,7 @@ _NUMBERS = ("double", "single", *(f"{sign}int{bits}" for sign in ("", "u") for b
 
 
 def open_mat(path: Path, stop: int | None = None) -> SeriesSource:
-    """Open the only numeric matrix in a ``.mat`` file (up to version 7.2). Of several, open one of `_MATRIX_NAMES`."""
+    """Open the only numeric matrix in a ``.mat`` file (up to version 7.2), or the one named in `_MATRIX_NAMES`."""
     from scipy.io import loadmat, whosmat
 
     with reading(path) as file:

@@ -1,4 +1,4 @@
-"""Video files in any container that libav opens, and the decoding loop that cameras and streams use too."""
+"""Reader of video files in any container that libav opens, and the decoding loop for all sources of libav."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _CONTAINERS = (
 
 @dataclass(frozen=True, kw_only=True)
 class Medium:
-    """A file, camera or stream that libav opens. A file has a `path`, a camera or a stream has an `address`.
+    """File, camera or stream that libav opens. A file has a `path`. A camera or a stream has an `address`.
 
     `label` is the name in messages. `hint` is added to the error message if the medium cannot be opened. If `format` is
     None, libav detects the container.
@@ -48,7 +48,7 @@ class Medium:
     options: Mapping[str, str] = field(default_factory=dict)
 
     def cut_short(self) -> str | None:
-        """Return a message if the file is shorter than its container declares, otherwise None."""
+        """Return an explanation if the file is shorter than its container declares, otherwise None."""
         if self.path is None:
             return None
         declared, actual = declared_size(self.path), self.path.stat().st_size
@@ -60,8 +60,8 @@ class Medium:
 def decode(medium: Medium) -> tuple[Generator[VideoFrame, None, None], int | None, float | None]:
     """Return a generator of the frames, the declared number of frames, and the declared frames per second.
 
-    The numbers are None if the container does not declare them. Frames are decoded when they are asked for. A damaged
-    or empty medium raises `FrameSourceError` where its frames end. Closing the generator closes the container.
+    The numbers are None if the container does not declare them. Frames are decoded on demand. If the medium is damaged
+    or empty, `FrameSourceError` is raised after the last good frame. Closing the generator closes the container.
     """
     with ExitStack() as stack:
         file = None if medium.path is None else stack.enter_context(reading(medium.path))
@@ -75,7 +75,7 @@ def decode(medium: Medium) -> tuple[Generator[VideoFrame, None, None], int | Non
 def frames_of(
     pictures: Iterable[VideoFrame], shape: tuple[int, int], *, label: str, colour: bool
 ) -> Generator[Frame, None, None]:
-    """Yield float32 frames with black at 0 and white at 1. Raise an error if a picture has another ``shape``."""
+    """Yield pictures as float32 frames, with black 0 and white 1. Raise an error if a picture has another ``shape``."""
     # One reformatter for all frames is four times faster than VideoFrame.reformat, which sets up a scaler for each.
     reformatter = VideoReformatter()
     for index, picture in enumerate(pictures):
@@ -192,7 +192,7 @@ def _reason(error: Exception) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class VideoFilm(Film):
-    """Frames of a video file. ``n_frames`` is the declared number; healthy films may have a few more or less."""
+    """Frames of a video file. ``n_frames`` is the number that the file declares, which may be wrong by a few frames."""
 
     path: Path
 
@@ -206,7 +206,7 @@ class VideoFilm(Film):
 
 
 def open_video(path: Path, stop: int | None = None) -> VideoFilm:
-    """Open the film in ``path`` and decode its first frame, which determines the shape."""
+    """Open the film in ``path`` and decode its first frame to find its shape."""
     pictures, n_frames, fps = decode(_medium(path))
     with closing(pictures):
         first = next(pictures)
@@ -223,7 +223,7 @@ _SEGMENT = b"\x18\x53\x80\x67"
 
 
 def declared_size(path: Path) -> int | None:
-    """Return the size in bytes that a Matroska or WebM file declares, or None. libav does not check it."""
+    """Return the size in bytes that a Matroska or WebM file declares, which libav does not check, or None."""
     with reading(path) as file:
         while identifier := file.read(4):
             length = _vint(file) if identifier in (_EBML, _SEGMENT) else None
@@ -236,7 +236,7 @@ def declared_size(path: Path) -> int | None:
 
 
 def _vint(file: BinaryIO) -> int | None:
-    """Read and return an EBML variable-length number. Return None for the reserved value "unknown"."""
+    """Read and return a variable-length integer of EBML. Return None for the reserved value "unknown"."""
     first = file.read(1)
     if not first or not first[0]:
         return None

@@ -1,1 +1,1 @@
-"""Made-up films and brain scans whose true motion, cuts or states are known."""
+"""Synthetic films and brain scans whose true motion or states are known."""

@@ -1,8 +1,8 @@
 """Simulated resting-state fMRI with known states, ``builtin:bold``.
 
-A Markov chain draws hidden states, which determine the activity of networks of regions. There are three worlds, see
-`BoldSimulation`. In the world without states, networks fluctuate slowly, as a stationary linear process. The scan is
-the haemodynamic response to this activity, with noise and drifts, in scanner units.
+A Markov chain draws hidden states, which determine the activity of networks of regions. The parameter `world` of
+`BoldSimulation` says how states differ. Without states, networks fluctuate slowly, as a stationary linear process. The
+scan is the haemodynamic response to this activity, with noise and drifts, in scanner units.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class BoldSimulation:
 
     @cached_property
     def networks(self) -> Array:
-        """Return weights (n_networks, n_regions). A region has one large weight and a few small ones."""
+        """Return the weights (n_networks, n_regions) of regions in networks, one large and a few small ones each."""
         rng = np.random.default_rng((self.seed, 0))
         each = np.arange(self.n_networks)
         own = np.sort(np.concatenate([each, rng.integers(self.n_networks, size=self.n_regions - self.n_networks)]))
@@ -108,9 +108,9 @@ class BoldSimulation:
 
     @cached_property
     def patterns(self) -> Array:
-        """Return an array (n_states, n_networks) with 1 where a network is on in a state and 0 where it is off.
+        """Return an array (n_states, n_networks) that is 1 where a network is active in a state and 0 elsewhere.
 
-        All states differ. In the world ``covariance``, networks that are on fluctuate against those that are off.
+        All states differ. In the world ``covariance``, active networks are anticorrelated with the others.
         """
         rng = np.random.default_rng((self.seed, 1))
         drawn = rng.random((_DRAWN, self.n_networks))
@@ -130,7 +130,7 @@ class BoldSimulation:
 
     @cached_property
     def transitions(self) -> Array:
-        """Return the probabilities (n_states, n_states) of moving from state to state between two volumes."""
+        """Return the transition probabilities (n_states, n_states) between successive volumes."""
         rng = np.random.default_rng((self.seed, 2))
         leaving = self.tr / self.dwell
         moves = rng.dirichlet(np.full(self.n_states, 2.0), size=self.n_states)
@@ -176,7 +176,7 @@ class BoldSimulation:
         """Return the true state (n_frames,) at each volume, or None in the world without states.
 
         This is the state that contributes most to the BOLD signal of the volume. If `hidden` is True, it is the state
-        of the hidden chain at the time of the volume, which precedes its BOLD signal by some seconds.
+        of the hidden Markov chain at the time of the volume, which shows in the BOLD signal some seconds later.
         """
         if self.world == "none":
             return None
@@ -216,19 +216,19 @@ class BoldSimulation:
         return seen[self._settling :]
 
     def _noise(self, rng: np.random.Generator, shape: tuple[int, int]) -> Array:
-        """Draw noise of unit variance, partly white and partly autocorrelated."""
+        """Draw noise of this shape and of unit variance, partly white and partly autocorrelated."""
         coloured = self._autocorrelated(rng.standard_normal(shape), MEMORY)
         return np.asarray(np.sqrt(COLOURED) * coloured + np.sqrt(1 - COLOURED) * rng.standard_normal(shape))
 
     def _autocorrelated(self, white: Array, seconds: float) -> Array:
-        """Return white noise (time, n), filtered to an autoregression of unit variance with this time constant."""
+        """Return an AR(1) process (time, n) of unit variance with time constant `seconds`, driven by `white` noise."""
         from scipy.signal import lfilter
 
         kept = float(np.exp(-self.tr / seconds))
         return np.asarray(lfilter([np.sqrt(1 - kept**2)], [1.0, -kept], white, axis=0))
 
     def _drift(self, rng: np.random.Generator, shape: tuple[int, int]) -> Array:
-        """Draw slow cosine drifts of about unit variance, independent between regions."""
+        """Draw slow cosine drifts of this shape and of about unit variance, independent between regions."""
         time = (np.arange(shape[0]) + 0.5) / shape[0]
         waves = np.sqrt(2) * np.cos(np.pi * np.arange(1, 4) * time[:, None])
         return np.asarray(waves @ (rng.standard_normal((3, shape[1])) * np.array([0.8, 0.5, 0.33])[:, None]))

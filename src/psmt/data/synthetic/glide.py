@@ -1,4 +1,4 @@
-"""The film ``builtin:glide``: a camera glides over fallen leaves in one take, with known motion and noise."""
+"""The synthetic film ``builtin:glide``: a camera glides over fallen leaves without a cut. Its motion is known."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ RAMP = 40  # frames from one speed to the next
 
 @dataclass(frozen=True, kw_only=True)
 class GlideMotion:
-    """Position of the camera in each frame, as arrays ``(n_frames,)``.
+    """Position of the camera in each frame, as arrays ``(n_frames,)``. The world is the picture that it films.
 
     Attributes
     ----------
@@ -93,10 +93,10 @@ class GlideMotion:
 
 @dataclass(frozen=True, kw_only=True)
 class GlideFilm(BuiltinFilm, IndexedFilm):
-    """A film of a camera that glides over fallen leaves, in one take.
+    """Synthetic film of a camera that glides over fallen leaves without a cut.
 
-    The camera pans, zooms and turns by fractions of a pixel. Its speed is constant, or calm and lively stretches
-    alternate. Lively stretches are about seven times as fast as calm ones. Frame ``t`` does not depend on the length of
+    The camera pans, zooms and turns by fractions of a pixel. Its speed is constant, or slow and fast stretches
+    alternate. Fast stretches are about seven times as fast as slow ones. Frame ``t`` does not depend on the length of
     the film.
 
     Parameters
@@ -106,7 +106,7 @@ class GlideFilm(BuiltinFilm, IndexedFilm):
     seed : int
         Seed of the leaves, the path and the noise.
     speed : float, optional
-        Motion of the centre in pixels per frame, 0 to 16. None alternates calm and lively stretches.
+        Motion of the centre in pixels per frame, 0 to 16. None alternates slow and fast stretches.
     noise : float
         Standard deviation of white Gaussian noise relative to the film's contrast, 0 to 2. The contrast is the median
         standard deviation of grey levels in patches of 16 x 16 pixels. Frames are clipped to [0, 1] afterwards.
@@ -176,7 +176,7 @@ class GlideFilm(BuiltinFilm, IndexedFilm):
 
     @property
     def contrast(self) -> float:
-        """Return the median standard deviation of grey levels in patches of 16 x 16 pixels, the unit of `noise`."""
+        """Return the median standard deviation of grey levels in 16 x 16 patches, which is the unit of `noise`."""
         return _world(self.seed).contrast
 
     def _render(self, motion: GlideMotion, index: int) -> Frame:
@@ -185,7 +185,7 @@ class GlideFilm(BuiltinFilm, IndexedFilm):
 
 
 def view(seed: int, motion: GlideMotion, index: int, *, noise: float, rng: np.random.Generator | None) -> Frame:
-    """Return the grey frame ``(size, size)`` at entry `index` of `motion`. `rng` draws the noise; None adds none."""
+    """Return the grey frame ``(size, size)`` at entry `index` of `motion`. `rng` draws noise, unless it is None."""
     world = _world(seed)
     zoom = motion.zoom[index]
     cos, sin = np.cos(motion.angle[index]) / zoom, np.sin(motion.angle[index]) / zoom
@@ -200,7 +200,7 @@ GLIDE = BuiltinName("glide", GlideFilm)
 
 
 def _path(seed: int, way: Array) -> tuple[Array, ...]:
-    """Return world row, world column, zoom and angle, each ``(n,)``, at the travelled distances `way` (n,)."""
+    """Return world row, world column, zoom and angle, each ``(n,)``, of the camera after distances `way` (n,)."""
     # Table sizes are powers of two, so that few tables are computed whichever frames are requested.
     at, row, column, row_slope, column_slope = _places(seed, 1 << int(way.max() / KNOT).bit_length())
     k = slice(*np.searchsorted(at, [way.min() - 2 * KNOT, way.max() + 2 * KNOT]))
@@ -210,7 +210,7 @@ def _path(seed: int, way: Array) -> tuple[Array, ...]:
 
 @lru_cache(maxsize=4)
 def _places(seed: int, n_knots: int) -> tuple[Array, ...]:
-    """Return the knots of the path, the world row and column at each knot, and their slopes, as five arrays.
+    """Return five arrays (n,): distances travelled to the spline knots, world row and column there, and their slopes.
 
     The camera moves along its heading by 1 / zoom world pixels for each frame pixel, so that its speed in frame pixels
     does not depend on the zoom. The path starts before frame 0, because the first speed needs an earlier position.
@@ -223,7 +223,7 @@ def _places(seed: int, n_knots: int) -> tuple[Array, ...]:
 
 
 def _waves(seed: int, way: Array) -> tuple[Array, Array, Array]:
-    """Return heading, zoom and angle, each ``(n,)``, at the travelled distances `way` (n,)."""
+    """Return heading, zoom and angle, each ``(n,)``, of the camera after distances `way` (n,)."""
     rng = np.random.default_rng((seed, 0))
     wave = {}
     for channel, periods in PERIODS.items():
@@ -233,7 +233,7 @@ def _waves(seed: int, way: Array) -> tuple[Array, Array, Array]:
 
 
 def _stretches(seed: int, time: Array) -> Array:
-    """Return the travelled distance ``(n,)`` in frame pixels at times ``(n,)``. Calm and lively stretches alternate."""
+    """Return the distance ``(n,)`` in frame pixels travelled by times ``(n,)``. Slow and fast stretches alternate."""
     count = int(time.max() // STRETCH[0]) + 2
     # Stretches are drawn in order, so that a longer film begins like a shorter one.
     draws = np.random.default_rng((seed, 1)).uniform(size=(count, 2))
@@ -301,9 +301,9 @@ def _texture(rng: np.random.Generator) -> Levels:
 def _lay(leaves: Array, texture: Levels, offsets: Any, picture: Levels) -> None:
     """Paint leaves into the picture, in place. Later leaves cover earlier ones.
 
-    A leaf is the area between two parabolas, with veins that branch off its midrib. A row of `leaves` holds row,
+    A leaf is the area between two parabolas, with veins that branch off its midrib. A row of `leaves` holds: row,
     column, half length, half width, angle, grey level (shade), its gradient along the leaf (shading), the step at the
-    midrib (fold), the contrast of veins and their distance (gap). `offsets` (n, 2) shift the texture of each leaf.
+    midrib (fold), the contrast of veins, and their distance (gap). `offsets` (n, 2) shift the texture of each leaf.
     """
     for n in range(len(leaves)):
         row, column, length, width, angle, shade, shading, fold, vein, gap = leaves[n]
@@ -330,7 +330,7 @@ def _lay(leaves: Array, texture: Levels, offsets: Any, picture: Levels) -> None:
 
 @njit(cache=True, fastmath=True, nogil=True)
 def _sample(world: Levels, centre_row: float, centre_column: float, cos: float, sin: float, frame: Frame) -> None:
-    """Sample the spline of coefficients ``world`` into ``frame``. `cos` and `sin` of the angle are divided by zoom."""
+    """Fill `frame` from the spline with coefficients `world`. `cos` and `sin` of the angle are divided by zoom."""
     size = frame.shape[0]
     last = world.shape[0] - 1  # the side is a power of two
     half = (size - 1) / 2
