@@ -269,7 +269,7 @@ def test_an_event_shows_the_frame_before_what_was_expected_and_what_came(serve_p
     at = round(25 * event.position)
     page.click("#events button")
     titles = page.locator("#pictures h2:visible").all_inner_texts()
-    assert titles == ["The frame before", "What was expected", "What came"]
+    assert titles == ["The frame before", "The predicted frame", "The true frame"]
     for name, frame in (("now", film[30 + at - 1]), ("error", film[30 + at])):
         eventually(page, lambda n=name, f=frame: np.corrcoef(pixels(page, n), f.ravel())[0, 1] > 0.98)
     # The model expected the old scene to go on.

@@ -27,13 +27,13 @@ class LiveOptions:
     size: Annotated[
         int | None,
         Parameter(
-            help="Height in pixels to which the whole picture is shrunk; its width follows. Left out: 40,000 pixels in "
-            "all (200 x 200, or 150 x 267), which several sources share.",
+            help="Height in pixels to which the whole picture is shrunk. The aspect ratio stays the same. Default: at "
+            "most 40,000 pixels (200 x 200, or 150 x 267), which several sources share.",
             metavar="INT",
             show_default=False,
         ),
     ] = None
-    horizon: Annotated[int, Parameter(help="Frames to look ahead at first, 1 to 10; the page has a slider.")] = 1
+    horizon: Annotated[int, Parameter(help="Frames to predict ahead, 1 to 10. A slider on the page changes it.")] = 1
     loop: Annotated[bool, Parameter(help="Repeat a film at its end.")] = True
     device: Annotated[str, Parameter(help="Where the models compute: cpu, or cuda.", metavar="cpu|cuda")] = "cpu"
     model: Annotated[
@@ -47,7 +47,7 @@ class LiveOptions:
     save: Annotated[
         Path | None,
         Parameter(
-            help="File that the page may save the model to. Left out: nothing can be saved.",
+            help="File to which the page may save the model. Without it, nothing can be saved.",
             metavar="FILE",
             show_default=False,
         ),
@@ -60,7 +60,7 @@ class LiveOptions:
 
 
 def _described(session: "Session") -> str:
-    """Return a message with the name of the source, the size of the frames, and the original size if it is larger."""
+    """Return the name of a session's source, the size of its frames, and their original size if that is larger."""
     (height, width), (whole_height, whole_width) = session.feed.shape, session.feed.original
     reduced = "" if height == whole_height else f", reduced from {whole_width} x {whole_height}"
     return f"{session.feed.name} (the whole picture, {width} x {height} pixels{reduced})"

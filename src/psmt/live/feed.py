@@ -1,4 +1,4 @@
-"""Sources of live frames: a film, a stream, or the browser's camera. Only the newest frame is kept."""
+"""Feeds of live frames: a film, a stream, or the browser's camera. Only the newest frame is kept."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 
 class Latest(Generic[T]):
-    """A slot that passes the newest item from one thread to another. A new item replaces an item that was not taken.
+    """Slot that passes the newest item from one thread to another. A new item replaces an item that was not taken.
 
     >>> slot = Latest()
     >>> slot.put("old"), slot.put("new"), slot.take(0.0), slot.take(0.0)
@@ -39,7 +39,7 @@ class Latest(Generic[T]):
         self._item: T | None = None
 
     def put(self, item: T) -> bool:
-        """Store an item. Return whether it replaced one that was never taken."""
+        """Store an item. Return whether it replaced an item that was never taken."""
         with self._changed:
             replaced = self._item is not None
             self._item = item
@@ -47,7 +47,7 @@ class Latest(Generic[T]):
             return replaced
 
     def take(self, timeout: float) -> T | None:
-        """Remove and return the item. Wait for it at most `timeout` seconds, and return None if no item came."""
+        """Remove and return the item. Wait for it at most `timeout` seconds, then return None."""
         with self._changed:
             self._changed.wait_for(lambda: self._item is not None, timeout)
             item, self._item = self._item, None
@@ -55,13 +55,13 @@ class Latest(Generic[T]):
             return item
 
     def wait_empty(self, timeout: float) -> bool:
-        """Return whether the item was taken within `timeout` seconds."""
+        """Wait at most `timeout` seconds for the item to be taken. Return whether it was."""
         with self._changed:
             return self._changed.wait_for(lambda: self._item is None, timeout)
 
 
 def default_size(shape: tuple[int, int], n_pixels: int = N_PIXELS) -> int:
-    """Return the height to which a picture of this (height, width) is shrunk, so that it has at most `n_pixels`.
+    """Return the height at which a picture of this (height, width) has at most `n_pixels`, at the same aspect ratio.
 
     A picture that is small enough keeps its height. The height is never reduced below `SMALLEST`.
 
@@ -73,7 +73,7 @@ def default_size(shape: tuple[int, int], n_pixels: int = N_PIXELS) -> int:
 
 
 class Arrival(NamedTuple):
-    """A frame (height, width, 3), `time.monotonic` of arrival, and its time in the film (in a stream, of arrival)."""
+    """Frame (height, width, 3) with the time of its arrival (`time.monotonic`) and its time in the film, in seconds."""
 
     frame: Levels
     time: float
@@ -82,11 +82,11 @@ class Arrival(NamedTuple):
 
 @dataclass(eq=False)
 class Feed:
-    """Frames as they arrive.
+    """Source of frames that passes them on as they arrive.
 
-    `shape` is the height and width of the frames. `original` is their height and width before they were resized. They
-    are not cropped. `rate` is the number of frames per second and `duration` the length in seconds. Each is None if it
-    is unknown. `speed` has an effect on films only, and `seek` on films of known duration.
+    `shape` is the height and width of the frames, and `original` that before they were resized. Frames are not cropped.
+    `rate` is the number of frames per second and `duration` the length in seconds. Each is None if it is unknown.
+    `speed` is the speed of playing, which only films have. `seek` works only for films of known duration.
     """
 
     name: str
@@ -108,28 +108,28 @@ class Feed:
         self._n_steps = 0
 
     def pause(self) -> None:
-        """Stop passing frames on."""
+        """Stop passing frames on, until `play` or `step` is called."""
         with self._gate:
             self.paused = True
 
     def play(self) -> None:
-        """Pass frames on again."""
+        """Pass frames on again, after `pause`."""
         with self._gate:
             self.paused, self._n_steps = False, 0
             self._gate.notify_all()
 
     def step(self) -> None:
-        """Pause after one more frame."""
+        """Pass one more frame on, then pause."""
         with self._gate:
             self.paused = True
             self._n_steps = min(self._n_steps + 1, 10)
             self._gate.notify_all()
 
     def seek(self, seconds: float) -> None:
-        """Continue at another time of the film."""
+        """Continue at a time of the film, in seconds."""
 
     def keep_up(self, seconds: float) -> None:
-        """Pass only every n-th frame, so that a model that needs `seconds` per frame receives evenly spaced frames."""
+        """Pass on only every n-th frame, so that a model that needs `seconds` per frame gets evenly spaced frames."""
         if self.duration is not None and self.rate is not None:
             needed = seconds * self.rate * self.speed
             # A margin keeps the stride from changing to and fro. A wide one would keep half the rate after some load.
@@ -137,7 +137,7 @@ class Feed:
                 self.stride = min(ceil(needed), 50)
 
     def start(self) -> None:
-        """Start reading, if this feed reads frames by itself."""
+        """Start to read frames, if this feed reads them by itself."""
 
     def stop(self) -> None:
         """Stop reading."""
@@ -146,7 +146,7 @@ class Feed:
             self._gate.notify_all()
 
     def _may_pass(self) -> bool:
-        """Return whether a frame may pass now. While paused, each call of `step` lets one frame pass."""
+        """Return whether a frame may be passed on now. While paused, each call of `step` allows one frame."""
         with self._gate:
             if self.paused and self._n_steps:
                 self._n_steps -= 1
@@ -159,7 +159,7 @@ class Feed:
 
 
 class BrowserCamera(Feed):
-    """Frames from the camera of the user, which the page in the browser sends."""
+    """Frames of the user's camera, which the page in the browser sends."""
 
     def __init__(self, size: int | None = None, *, n_pixels: int = N_PIXELS) -> None:
         height = FrameReader(default_size(CAMERA, n_pixels) if size is None else size).size  # checks the size
@@ -167,22 +167,22 @@ class BrowserCamera(Feed):
 
     @property
     def n_bytes(self) -> int:
-        """Number of bytes of a frame that `offer` takes."""
+        """Number of bytes of a frame that `offer` accepts."""
         return 3 * self.shape[0] * self.shape[1]
 
     def offer(self, pixels: bytes) -> None:
-        """Receive a frame (height, width, 3), one byte per level, row by row."""
+        """Receive a frame (height, width, 3) as bytes, one for each level, row by row."""
         if self._may_pass():
             levels = np.frombuffer(pixels, np.uint8).reshape(*self.shape, 3)
             self._publish(levels.astype(np.float32) / np.float32(255))
 
 
 class SourceFeed(Feed):
-    """Frames of a `FrameSource`, read in a thread. `size` is their height; it defaults to `default_size`.
+    """Frames of a `FrameSource`, read in a thread and resized to the height `size`, by default `default_size`.
 
-    A source that can be read again, or whose length is known, is a film: it plays at its own rate and waits while
-    paused. Any other source is a stream. It is read without waiting, and frames that arrive while paused are dropped,
-    because a camera that is read late would lag.
+    A source that can be read again, or whose length is known, is a film. It plays at its own rate and waits while
+    paused. Any other source is a stream. It is read without waiting, because frames of a camera that is read late would
+    lag. Frames that arrive while paused are dropped.
     """
 
     def __init__(
@@ -200,17 +200,17 @@ class SourceFeed(Feed):
         self._thread = Thread(target=self._read, name="psmt-live-source", daemon=True)
 
     def start(self) -> None:
-        """Start the thread."""
+        """Start the thread that reads frames."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop reading. Wait at most two seconds for the thread, because a stream may be waiting for its next frame."""
+        """Stop reading. Wait at most two seconds for the thread, because it may wait for the next frame of a stream."""
         super().stop()
         if self._thread.is_alive():
             self._thread.join(timeout=2.0)
 
     def seek(self, seconds: float) -> None:
-        """Continue at another time of the film. If the film is paused, the frame at this time is passed on."""
+        """Continue at a time of the film, in seconds. If the film is paused, the frame at this time is passed on."""
         if self.duration is not None and self.rate is not None:
             with self._gate:
                 self._next = int(min(max(seconds, 0.0), self.duration) * self.rate)
@@ -237,7 +237,7 @@ class SourceFeed(Feed):
         self.ended = True
 
     def _play(self) -> None:
-        """Pass frames on, from `_next` to the end of the source or until `seek` goes back."""
+        """Pass frames on from index `_next`, until the source ends or `seek` goes back."""
         due = monotonic()
         for index, pixels in enumerate(self._source.iter_colour()):
             if self._stopped.is_set() or self._next < index:
@@ -280,7 +280,7 @@ class SourceFeed(Feed):
                 self._next = index + stride
 
     def _wait_until(self, due: float) -> float:
-        """Wait until the time `due` or, if paused, until `step` is called. Return the time the frame was due."""
+        """Wait until the time `due` or, if paused, until `step` is called. Return the time when the frame was due."""
         while not (self._stopped.is_set() or self._sought.is_set()):
             with self._gate:
                 if self.paused:

@@ -1,7 +1,7 @@
-"""Access control of the server: checks of Host, Origin and token, and security headers.
+"""Access control of the server: checks of the headers Host and Origin and of the token, and security headers.
 
-Other pages in the same browser can send requests to this server. With DNS rebinding, the requests carry another host
-name, which the check of `Host` rejects. Browsers allow sockets from any page, so `Origin` is checked too.
+Other pages in the same browser can send requests to this server. With DNS rebinding, such requests carry another host
+name, which the check of `Host` rejects. Browsers allow any page to open web sockets, so `Origin` is checked too.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _SECURITY_HEADERS = {
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether an address can be reached from this machine only.
+    """Return whether only this machine can reach an address.
 
     >>> is_loopback("127.0.0.1"), is_loopback("localhost"), is_loopback("0.0.0.0")
     (True, True, False)
@@ -39,10 +39,10 @@ def is_loopback(host: str) -> bool:
 
 
 class Guard:
-    """ASGI middleware that accepts requests of the page of this server and refuses all others.
+    """ASGI middleware that accepts requests from the page of this server and refuses all others.
 
-    `host` is the address that the server listens on. If there is a `token`, clients must send it once, and afterwards
-    the cookie that they receive.
+    `host` is the address that the server listens on. If there is a `token`, clients must send it once. They receive a
+    cookie, which they must send from then on.
     """
 
     def __init__(self, app: ASGIApp, *, host: str, token: str | None = None) -> None:
@@ -53,7 +53,7 @@ class Guard:
         self._token = token
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request, or refuse it with a reason."""
+        """Pass a request on, or refuse it with a reason."""
         if scope["type"] not in ("http", "websocket"):
             await self._app(scope, receive, send)
             return
@@ -94,7 +94,7 @@ class Guard:
         return None
 
     def _is_own_name(self, host: str) -> bool:
-        """Return whether a Host header names this server. The port may differ, as it does behind a tunnel."""
+        """Return whether a Host header names this server. Its port may differ, for example behind an SSH tunnel."""
         try:
             name = (_split(host).hostname or "").lower()
             if name in self._names:
@@ -131,7 +131,7 @@ def _cookie_name(host: str) -> str:
 
 
 def _split(host: str) -> SplitResult:
-    """Return name and port of a Host header. Raise ValueError if the header is not valid."""
+    """Return the name and port in a Host header. Raise ValueError if the header is not valid."""
     parts = urlsplit(f"//{host}")
     if parts.netloc != host or parts.username is not None or not (parts.port is None or parts.port):
         raise ValueError(f"{host!r} is not a host")

@@ -1,4 +1,4 @@
-"""Limits on connections: time for a request, unread output, control frames, and the number of connections.
+"""Limits on connections: time for a request, unread output, short web socket frames, and number of connections.
 
 uvicorn limits the number of requests, but a client that sends no request, or reads no answer, can stay for ever. The
 classes below add limits to uvicorn's protocols for HTTP and for web sockets. The server must call `close_overdue`
@@ -32,7 +32,7 @@ _SHORT = 1_000  # bytes; browsers never send shorter fragments
 
 
 class _Limited(asyncio.Protocol):
-    """A connection that is closed if its client sends nothing, or reads nothing, for `timeout` seconds."""
+    """Connection that is closed if its client is idle, that is, neither sends nor reads, for `timeout` seconds."""
 
     transport: asyncio.Transport
     timeout: float
@@ -40,10 +40,10 @@ class _Limited(asyncio.Protocol):
     @property
     @abstractmethod
     def is_busy(self) -> bool:
-        """Whether the server, and not the client, has to act next."""
+        """Whether the server has to act next, so that the client is not idle."""
 
     def begin(self, others: Iterable[object]) -> None:
-        """Start the clock. If too many connections in `others` are open, close the one that was idle the longest."""
+        """Start to measure idle time. If too many connections in `others` are open, drop the one idle for longest."""
         self.since = asyncio.get_running_loop().time()
         self._unread = 0
         open_ones = [one for one in others if isinstance(one, _Limited) and not one.transport.is_closing()]
@@ -51,14 +51,14 @@ class _Limited(asyncio.Protocol):
             min(open_ones, key=lambda one: (one.is_busy, one.since)).drop()
 
     def drop(self) -> None:
-        """Close the connection at once. Unread data is discarded, also in the buffers of the operating system."""
+        """Close the connection at once. Unsent data is discarded, also in the buffers of the operating system."""
         line = self.transport.get_extra_info("socket")
         with suppress(OSError):
             line.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self.transport.abort()
 
     def close_if_overdue(self, now: float) -> None:
-        """Drop the connection if its client has been idle for too long."""
+        """Drop the connection if its client has been idle for too long at the time `now`."""
         unread = self.transport.get_write_buffer_size()
         if (self.is_busy and not self.transport.is_closing()) or self._unread - unread >= MIN_PROGRESS:
             self.since, self._unread = now, unread
@@ -68,22 +68,22 @@ class _Limited(asyncio.Protocol):
 
 
 class LimitedHTTP(H11Protocol, _Limited):
-    """HTTP with a limited time for each request."""
+    """HTTP connection on which each request must arrive, and each answer be read, in limited time."""
 
     timeout = REQUEST_TIMEOUT
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Start the clock of the first request."""
+        """Start to measure the time until the first request is complete."""
         super().connection_made(transport)
         self.begin(self.connections)
 
     def on_response_complete(self) -> None:
-        """Start the clock of the next request."""
+        """Start to measure the time until the next request is complete."""
         self.since = self.loop.time()
         super().on_response_complete()
 
     def resume_writing(self) -> None:
-        """Start the clock of the next piece of an answer, because the client has read the last one."""
+        """Start to measure the time for the next piece of an answer, because the client has read the last piece."""
         self.since, self._unread = self.loop.time(), 0
         super().resume_writing()
 
@@ -94,12 +94,12 @@ class LimitedHTTP(H11Protocol, _Limited):
 
 
 class LimitedSocket(WebSocketsSansIOProtocol, _Limited):
-    """A web socket with a limited rate of short web socket frames, because parsing many of them takes time."""
+    """Web socket with a limited rate of short web socket frames, because it takes time to parse many of them."""
 
     timeout = READ_TIMEOUT
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Begin to measure how long the client is idle, and to count its short frames."""
+        """Start to measure how long the client is idle, and to count its short frames."""
         super().connection_made(transport)
         self._control_frames = RateLimit(CONTROL_RATE, CONTROL_BURST)
         self._short_messages = RateLimit(RATE, 4 * BURST)  # fewer are refused with a reason, elsewhere
@@ -108,27 +108,27 @@ class LimitedSocket(WebSocketsSansIOProtocol, _Limited):
 
     @property
     def is_busy(self) -> bool:
-        """Whether the page is open and reads what is sent."""
+        """Whether the page is connected and reads what is sent."""
         return self.handshake_complete and not self.close_sent and self.writable.is_set()
 
     async def send(self, message: ASGISendEvent) -> None:
-        """Send a message. A lost connection raises `ClientDisconnected`, because asyncio would log each message."""
+        """Send a message. Raise `ClientDisconnected` if the connection is lost; asyncio would log a warning instead."""
         if self.handshake_complete and self.transport.is_closing():
             raise ClientDisconnected
         await super().send(message)
 
     def handle_parser_exception(self) -> None:
-        """Close the connection after invalid web socket data. Before the handshake has ended, nothing is sent."""
+        """Close the connection after invalid data. Before the end of the handshake, no closing frame is sent."""
         if self.conn.close_sent is None:
             self.drop()
         if not self.transport.is_closing():
             super().handle_parser_exception()
 
     def _count(self, frame: Frame) -> None:
-        """Receive a parsed web socket frame, or drop the connection if there were too many short ones.
+        """Process a parsed web socket frame, or drop the connection if there were too many short frames.
 
-        A size limit on messages would not stop empty fragments. Frames are counted while they are parsed, because one
-        packet may contain thousands, and parsing all of them would delay other pages.
+        A limit on the size of messages would not stop empty fragments. Frames are counted while they are parsed,
+        because one packet may contain thousands, and parsing all of them would delay other pages.
         """
         is_message = frame.fin and frame.opcode in (Opcode.TEXT, Opcode.BINARY, Opcode.CONT)
         if len(frame.data) < _SHORT:

@@ -1,4 +1,4 @@
-"""Messages over the socket: controls and camera frames from the page, snapshots to the page."""
+"""Messages over the web socket: commands and camera frames from the page, and snapshots to the page."""
 
 from __future__ import annotations
 
@@ -38,18 +38,18 @@ def _is_number(value: Any) -> bool:
 
 
 class RefusedMessage(Exception):
-    """Raised for a message that the live page never sends. The socket is closed with the text as the reason."""
+    """Raised for a message that the live page never sends. The socket is then closed, with the text as the reason."""
 
 
 class Control(NamedTuple):
-    """A command that a page sends."""
+    """Command that a page sends."""
 
     name: str
     value: Any = None
 
 
 def parse_control(text: str) -> Control:
-    """Return the command in a message ``{"do": name}`` or ``{"do": name, "value": value}``.
+    """Return the command in a JSON message ``{"do": name}`` or ``{"do": name, "value": value}``.
 
     >>> parse_control('{"do": "horizon", "value": 3}')
     Control(name='horizon', value=3)
@@ -87,7 +87,7 @@ class RateLimit:
 
 
 def pack(header: dict[str, Any], payload: bytes = b"") -> bytes:
-    """Return a message: the length of the header (4 bytes, little-endian), the header as JSON, and a picture."""
+    """Return a message: the length of the header (4 bytes, little-endian), the header as JSON, and the payload."""
     try:
         text = _as_json(header)
     except ValueError:
@@ -97,7 +97,7 @@ def pack(header: dict[str, Any], payload: bytes = b"") -> bytes:
 
 
 def unpack(message: bytes) -> tuple[dict[str, Any], bytes]:
-    """Return the header and the picture of a message.
+    """Return the header and the payload of a message that `pack` made.
 
     >>> unpack(pack({"kind": "frame", "ratio": float("nan")}, b"picture"))
     ({'kind': 'frame', 'ratio': None}, b'picture')
@@ -111,7 +111,7 @@ def _as_json(header: dict[str, Any]) -> bytes:
 
 
 class Mailbox:
-    """Selects the messages for one page: the newest snapshot, and the curve points and events that the page lacks."""
+    """Selects what to send to one page: the newest snapshot, and curve points and events that the page lacks."""
 
     def __init__(self) -> None:
         self.replies: list[bytes] = []  # sent with the next snapshot

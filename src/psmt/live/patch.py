@@ -32,12 +32,12 @@ MAX_WAITING = 50
 
 
 class PatchModel:
-    """`PSMT` on a patch of frames of the given shape (height, width).
+    """`PSMT` for a patch of frames of the given shape (height, width).
 
-    `centre` is the position of the patch (x, y) as fractions of the frame. `version` counts the learned dictionaries,
-    beginning with the given number. The first model starts when the first window of `SIZES` is full. A model with more
-    atoms replaces it when the second window is full. Whenever the number of frames has doubled, a new dictionary is
-    learned from the last 2048 frames.
+    `centre` is the position of the patch (x, y) as fractions of the frame. The first model is fitted when the first
+    window of `SIZES` is full. A model with more atoms replaces it when the second window is full. Whenever the number
+    of frames has doubled, a new dictionary is learned from at most the last 2048 frames. `version` counts the
+    dictionaries, starting from the given number.
     """
 
     side = 16
@@ -64,7 +64,7 @@ class PatchModel:
 
     @property
     def n_awaited(self) -> int:
-        """Number of frames that are still needed until the first window is full."""
+        """Number of frames until the first window is full."""
         return 0 if self.model is not None else SIZES[0][1] - self._n_seen
 
     def receive(self, frame: Levels) -> None:
@@ -94,7 +94,7 @@ class PatchModel:
         self._axes = None
 
     def view(self, horizon: int) -> dict[str, Any] | None:
-        """Return what the page draws (active atoms, path, atom graph, patches), or None before a window is full."""
+        """Return what the page draws (active atoms, path, atom graph, patches), or None before the first model."""
         if self.model is None:
             return None
         codes, embedding = self.model.codes_, self.model.embedding_
@@ -120,7 +120,7 @@ class PatchModel:
         }
 
     def _straightest(self, embedding: Array) -> Array:
-        """Return the first two rows of the embedding (2, n_atoms), with signs that agree with the previous call."""
+        """Return the first two rows (2, n_atoms) of the embedding, with the signs of the previous call."""
         axes = np.zeros((2, embedding.shape[1]))
         axes[: len(embedding)] = embedding[:2]
         if self._axes is not None and self._axes.shape == axes.shape:
@@ -130,7 +130,7 @@ class PatchModel:
         return axes
 
     def atoms_png(self) -> bytes:
-        """Return a picture of all atoms, eight in a row."""
+        """Return a PNG picture of all atoms, eight in a row."""
         assert self.model is not None
         atoms = self.model.dictionary_
         side = self.side
@@ -146,12 +146,12 @@ class PatchModel:
 
 
 def _grey_bytes(values: Array) -> list[int]:
-    """Return standardised grey levels as integers. Levels from -2.5 to 2.5 become 0 (black) to 255 (white)."""
+    """Return standardised levels as integers from 0 (black, levels up to -2.5) to 255 (white, levels from 2.5 on)."""
     return np.clip(127.5 + 51.0 * values, 0, 255).round().astype(int).tolist()  # type: ignore[no-any-return]
 
 
 class PatchView(NamedTuple):
-    """What pages show of the patch: the newest data to draw (a packed message), the atoms as PNG, and their version."""
+    """What pages show of the patch: the data to draw (a packed message), the atoms as PNG, and the atoms' version."""
 
     message: bytes = b""
     atoms: bytes = b""
@@ -159,7 +159,7 @@ class PatchView(NamedTuple):
 
 
 class PatchWorker:
-    """Runs a `PatchModel` in a thread, so that whole frames never wait for it, even while it learns a dictionary."""
+    """Runs a `PatchModel` in its own thread, so that the prediction of whole frames never waits for it."""
 
     def __init__(self, model: PatchModel) -> None:
         self.model = model
@@ -172,7 +172,7 @@ class PatchWorker:
         self._viewed = 0.0
 
     def receive(self, frame: Levels, horizon: int, *, wait: bool = False) -> None:
-        """Queue a task that learns from a frame and predicts `horizon` frames ahead. With `wait`, wait for its end."""
+        """Queue a task: learn from a frame and predict `horizon` frames ahead. If `wait`, wait until it is done."""
         if len(self._tasks) < MAX_WAITING:
             self._tasks.append(self._pool.submit(self._process, frame, horizon, wait))
         if wait:
@@ -187,7 +187,7 @@ class PatchWorker:
         return finished
 
     def close(self) -> None:
-        """Cancel the waiting tasks. The thread ends after the current task."""
+        """Cancel the waiting tasks. The thread ends after its current task."""
         self._pool.shutdown(wait=False, cancel_futures=True)
 
     def _process(self, frame: Levels, horizon: int, show_now: bool) -> None:

@@ -1,4 +1,4 @@
-"""Predict whole frames of a live film, which does not wait for the model, and score them when true frames arrive."""
+"""Prediction of whole frames in real time, and scores of the predictions when the true frames arrive."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MAX_HORIZON = 10
 
 
 class FramePrediction(NamedTuple):
-    """A predicted frame, the newest frame it was predicted from, and the step at which the true frame arrives."""
+    """Predicted frame, the frame it was predicted from, and the step (number of the frame) that it predicts."""
 
     frame: Levels
     made_from: Levels
@@ -32,7 +32,7 @@ class FramePrediction(NamedTuple):
 
 
 class PredictionScore(NamedTuple):
-    """Absolute error (height, width) of a predicted luma, its MSE, and the MSE of the frame it was predicted from."""
+    """Absolute error (height, width) of a predicted luma, its MSE, and the MSE of copying the last known frame."""
 
     error: Levels
     mse: float
@@ -49,11 +49,11 @@ class _PendingRollout(NamedTuple):
 class LivePredictor:
     """Predicts the frame that is `horizon` (1 to 10) frames ahead, and learns from every frame.
 
-    The next frame is predicted as a part of learning. Every frame beyond it costs as much time as learning does.
-    Rollouts therefore run in another thread, each from the newest frame at its start, while the model keeps learning.
+    The prediction of the next frame is a part of learning. Each frame beyond it costs as much time as learning. These
+    frames are therefore predicted in another thread, from the newest frame, while the model keeps learning.
 
-    Frames (height, width, 3) are predicted in colour if one of the first frames has colour, and otherwise in grey. A
-    fitted `model` keeps its parameters and its colours.
+    Frames (height, width, 3) are predicted in colour if one of the first frames has colour, otherwise in grey. A fitted
+    `model` keeps its parameters, and predicts in colour if it was fitted in colour.
     """
 
     def __init__(self, *, horizon: int = 1, device: str = "cpu", model: FramePredictor | None = None) -> None:
@@ -71,7 +71,7 @@ class LivePredictor:
 
     @property
     def n_awaited(self) -> int:
-        """Number of frames that are still needed until the first prediction."""
+        """Number of frames until the first prediction."""
         return 0 if self.model is not None else N_FIRST - len(self._first)
 
     def reset(self) -> None:
@@ -80,7 +80,7 @@ class LivePredictor:
         self._drop_predictions()
 
     def set_horizon(self, horizon: int) -> None:
-        """Predict this many frames ahead from now on."""
+        """Predict this number of frames ahead from now on."""
         self.horizon = horizon
         self._switch_rollouts()
         self._drop_predictions()
@@ -88,11 +88,11 @@ class LivePredictor:
             self._predict_from(self._first[-1])
 
     def as_seen(self, frame: Levels) -> Levels:
-        """Return a frame as the model gets it: in grey if the model predicts in grey."""
+        """Return the frame in the form that the model receives: grey if the model predicts in grey."""
         return grey(frame) if self.model is not None and len(self.model.shape_) == 2 else frame
 
     def receive(self, frame: Levels) -> PredictionScore | None:
-        """Learn from a frame and predict ahead. Return the score of the prediction of this frame, if there was one."""
+        """Learn from a frame and predict ahead. Return the score of the earlier prediction of this frame, if any."""
         self.collect()
         self.step += 1
         frame = self.as_seen(frame)
@@ -119,7 +119,7 @@ class LivePredictor:
         return score
 
     def collect(self) -> bool:
-        """Return whether a rollout has finished since the last call. If so, `prediction` is its last frame."""
+        """Return whether a rollout has finished since the last call. If so, its last frame is the new `prediction`."""
         if self._rollout is None or not self._rollout.future.done():
             return False
         made_from, of_step, future = self._rollout
@@ -131,7 +131,7 @@ class LivePredictor:
         return True
 
     def close(self) -> None:
-        """Stop the thread of rollouts."""
+        """Stop the thread that computes rollouts."""
         self._pool.shutdown(cancel_futures=True)
 
     def _score(self, frame: Levels) -> PredictionScore | None:
@@ -165,13 +165,13 @@ class LivePredictor:
 
 
 def _roll_out(predict: Callable[[], Levels]) -> Levels:
-    """Call `predict` in one thread, to leave the other cores to the model that learns. Return its last frame."""
+    """Return the last frame of ``predict()``, computed in one thread to leave other cores to the learning model."""
     with one_thread():
         return cast(Levels, predict()[-1])
 
 
 class CurvePoint(NamedTuple):
-    """One point of the curves: `Scores.ratio`, the surprise (NaN without a prediction), and the kind of event."""
+    """Point of the page's curves: `Scores.ratio`, the surprise (NaN without a prediction), and the kind of event."""
 
     step: int
     ratio: float | None
@@ -180,7 +180,7 @@ class CurvePoint(NamedTuple):
 
 
 class ScoreRow(NamedTuple):
-    """One line of scores.csv. `seconds` is the time since the start, and `position` the time in the film."""
+    """Line of scores.csv. `seconds` is the time since the start, and `position` the time in the film."""
 
     step: int
     seconds: float
@@ -191,7 +191,7 @@ class ScoreRow(NamedTuple):
 
 
 class LiveEvent(NamedTuple):
-    """A cut, flash or surprise. `strip` shows the frame before it, the predicted frame and the true frame."""
+    """Cut, flash or surprise. `strip` is a picture of the frame before it, the predicted frame and the true frame."""
 
     number: int
     step: int
@@ -220,23 +220,23 @@ class Scores:
 
     @property
     def ratio(self) -> float | None:
-        """MSE of the recent predictions, divided by the MSE of copying, or None if copying made no error."""
+        """MSE of the recent predictions divided by the MSE of copying, or None if copying makes no error."""
         own, copied = (sum(errors) for errors in zip(*self.recent, strict=True)) if self.recent else (0.0, 0.0)
         return error_ratio(own, copied) if copied > 0 else None
 
     @property
     def n_events(self) -> int:
-        """Number of events so far, including events that are no longer stored."""
+        """Number of events so far, including those that are no longer stored."""
         return self.events[-1].number + 1 if self.events else 0
 
     def set_alarms(self, per_hour: float) -> None:
-        """Change the expected rate of false alarms. Earlier surprises are still used to set the threshold."""
+        """Change the expected rate of false alarms. The surprises so far still determine the threshold."""
         self.alarms_per_hour, before = per_hour, self._detector.get_state()
         self.__post_init__()
         self._detector.set_state(before)
 
     def add_score(self, score: PredictionScore) -> None:
-        """Add the score of a prediction."""
+        """Add the score of a prediction to the recent ones."""
         self.n_scored += 1
         self.recent.append((score.mse, score.copy_mse))
 
@@ -246,8 +246,8 @@ class Scores:
         """Add a point to the curves. Return the kind of event that begins with this frame, or None.
 
         `last` is the frame before. `cut` says whether the model found a cut. No event is reported before `N_RECORD`
-        predictions were scored, or if `even` is False, that is, the time since the last frame is unusual. If the
-        picture from before a cut returns, the cut is relabelled as a flash, in the curves and the events.
+        predictions are scored, or if the time since the last frame is unusual (`even` is False). If the picture from
+        before a cut returns, the cut is relabelled as a flash, in the curves and the events.
         """
         counts = even and self.n_scored >= N_RECORD
         kind = self._detector.observe(last, frame, surprise if counts else np.nan, cut and counts)
@@ -263,7 +263,7 @@ class Scores:
         return None
 
     def add_event(self, event: LiveEvent) -> None:
-        """Store an event. Only the pictures of the latest events are kept."""
+        """Store an event. Pictures are kept for the latest events only."""
         self.events.append(event)
         self.past_events.append(event._replace(strip=b""))
 

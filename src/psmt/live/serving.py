@@ -1,4 +1,4 @@
-"""The web server of `psmt live`: opens the source and the model, serves the page, and passes messages both ways."""
+"""The web server of `psmt live`: opens the source and the model, serves the page, and exchanges messages with it."""
 
 from __future__ import annotations
 
@@ -56,10 +56,10 @@ def open_session(
     loop: bool = True,
     n_pixels: int = N_PIXELS,
 ) -> Session:
-    """Return a session that is not started. `source` is what `psmt.open_frames` takes, or "camera" of the browser.
+    """Return a session, not yet started. `source` is anything for `psmt.open_frames`, or "camera" for the browser's.
 
-    Pages can change to one of the `others`, to the browser's camera and to the built-in film. The session learns with a
-    copy of the `model`. `size` is the height of the frames. It defaults to that of the model, or to the height at which
+    Pages can switch to one of the `others`, to the browser's camera and to the built-in film. The session learns with a
+    copy of `model`. `size` is the height of the frames. It defaults to that of the model, or to the height at which
     frames have at most `n_pixels`. `loop` repeats films. Pages can save the model to the file `save_to`.
     """
     if model is not None and size is None:
@@ -102,8 +102,8 @@ def open_sessions(*sources: Spec, **options: Any) -> list[Session]:
 class LiveServer:
     """Serves sessions at `address`. Port 0 takes a free port. A token is required unless the host is loopback.
 
-    The page shows all sessions. The addresses of the first begin with ``/``, and those of the others with ``/1/``,
-    ``/2/``, ...
+    One page shows all sessions. The URL paths of the first session begin with ``/``, and those of the others with
+    ``/1/``, ``/2/``, ...
     """
 
     def __init__(self, *sessions: Session, host: str = "127.0.0.1", port: int = 0) -> None:
@@ -167,13 +167,13 @@ class LiveServer:
                 session.stop()
 
     def start(self) -> None:
-        """Serve the page in a thread."""
+        """Serve the page in a thread, until `stop` is called."""
         for session in self.sessions:
             session.start()
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop a server that `start` started."""
+        """Stop the server that `start` started."""
         self._server.should_exit = True
         self._thread.join(timeout=10.0)
         for session in self.sessions:
@@ -190,7 +190,7 @@ class LiveServer:
 
 
 def _has_screen() -> bool:
-    """Return whether a browser can open a window. Without a screen, lynx or w3m would take over the terminal."""
+    """Return whether a browser can open a window. Otherwise a text browser would take over the terminal."""
     if sys.platform in ("win32", "darwin"):
         return True
     return any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER"))
@@ -203,7 +203,7 @@ class _Server(uvicorn.Server):
         return await super().on_tick(counter)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Tell all pages that the server ends. Wait at most 0.3 seconds for pages that do not read."""
+        """Close the connections to all pages. Wait at most 0.3 seconds for pages that do not read."""
         asyncio.get_running_loop().call_later(0.3, setattr, self, "force_exit", True)
         await super().shutdown(sockets)
 
@@ -236,7 +236,7 @@ def _static_route(file: Traversable) -> Route:
 
 
 class _TableResponse(StreamingResponse):
-    """A table that is sent piece by piece, to save memory. At the end, or if the client is gone, `done` is called."""
+    """Response that sends a table piece by piece, to save memory. `done` is called when it ends, also by an error."""
 
     def __init__(self, text: str, name: str, done: Callable[[], None]) -> None:
         content = text.encode()
@@ -253,7 +253,7 @@ class _TableResponse(StreamingResponse):
 
 
 class _Viewer:
-    """One open page: its mailbox, and a flag that is set when there is something new to send."""
+    """One open page: its mailbox, and a flag that says whether there is something new to send."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.mailbox = Mailbox()
@@ -265,14 +265,14 @@ class _Viewer:
         self.news.set()
 
     def wake(self) -> None:
-        """Set the flag. The thread of the session calls this."""
+        """Set the flag. This may be called from the thread of the session."""
         # The event loop may have just ended.
         with suppress(RuntimeError):
             self._loop.call_soon_threadsafe(self.news.set)
 
 
 class _Endpoints:
-    """The addresses of one session: its tables and its socket. Pages are told the number of sessions."""
+    """URL handlers of one session, for its tables and its web socket. Pages are told the number of sessions."""
 
     def __init__(self, session: Session, n_sessions: int) -> None:
         self._session = session
@@ -282,7 +282,7 @@ class _Endpoints:
         self._tabulating = asyncio.Lock()
 
     async def table(self, request: Request) -> Response:
-        """Answer with the scores or the events as a table. Only one table is made and sent at a time."""
+        """Answer with the scores or the events as a CSV table. Only one table is made and sent at a time."""
         name = request.path_params["name"]
         if name not in ("scores", "events"):
             return PlainTextResponse("Not found; the tables are scores.csv and events.csv.\n", 404)
@@ -297,7 +297,7 @@ class _Endpoints:
         return _TableResponse(text, name, self._tabulating.release)
 
     async def socket(self, socket: WebSocket) -> None:
-        """Serve one page until the page leaves, sends a message that is refused, or stops reading."""
+        """Exchange messages with one page, until it leaves, sends a message that is refused, or stops reading."""
         await socket.accept()
         if len(self._viewers) >= MAX_VIEWERS and not self._make_room():
             await socket.close(1013, f"{MAX_VIEWERS} pages are already open")
@@ -327,7 +327,7 @@ class _Endpoints:
                 raise end
 
     def _make_room(self) -> bool:
-        """Disconnect a page that does not read, or sends no pings any more, and return whether there was one."""
+        """Disconnect one page that does not read, or does not send pings any more. Return whether there was one."""
         before = asyncio.get_running_loop().time() - STALLED
         stalled = [viewer for viewer in self._viewers if (viewer.sending_since or before) < before]
         silent = [viewer for viewer in self._viewers if viewer.heard < before - SILENT]

@@ -1,4 +1,4 @@
-"""The thread that receives frames, predicts and learns, and publishes snapshots for the pages."""
+"""The thread that receives frames, predicts, learns, and publishes snapshots for the pages."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _BRIGHTEST = 0.4  # absolute error that is drawn brightest
 
 @dataclass(frozen=True)
 class LiveSnapshot:
-    """What the pages show at one time. It is never changed, because several threads share it."""
+    """What the pages show at one time. It is immutable, because several threads share it."""
 
     number: int = 0
     state: dict[str, Any] = field(default_factory=dict)
@@ -53,9 +53,9 @@ class LiveSnapshot:
 class Session:
     """The models that learn from a feed, and the thread in which they run.
 
-    `horizon` is 1 to 10 frames of the source. If frames are dropped, the model takes longer steps, and predicts fewer
-    of them, so that the time ahead stays the same. `model` is a fitted one to start from. `save_to` is the only file
-    that pages can save the model to. `choices` are the sources that pages can choose from: a name, and a function that
+    `horizon` is the number of frames of the source to predict ahead, 1 to 10. If frames are dropped, the model makes
+    fewer, longer steps to the same time ahead. `model` is a fitted model to start from. `save_to` is the only file to
+    which pages can save the model. `choices` are the sources from which pages can choose: a name, and a function that
     opens the feed. `listeners` are called after each new snapshot and must not block.
     """
 
@@ -100,7 +100,7 @@ class Session:
         self._arrived = self._position = 0.0
 
     def start(self) -> None:
-        """Start to read and to learn."""
+        """Start the feed and the thread of the models."""
         self.feed.start()
         self._thread.start()
 
@@ -112,7 +112,7 @@ class Session:
             self._thread.join(timeout=10.0)
 
     def submit(self, control: Control) -> None:
-        """Queue a control, which is executed before the next frame. If the queue is full, the control is ignored."""
+        """Queue a command of a page, to be executed before the next frame. It is ignored if the queue is full."""
         with suppress(Full):
             self._controls.put_nowait(control)
 
@@ -173,7 +173,7 @@ class Session:
                 self.feed.keep_up(float(np.quantile(self._busy, 0.8)))
 
     def _keep_horizon(self) -> None:
-        """Set the number of predicted steps so that they last `_horizon` frames of the source, with dropped ones."""
+        """Set the number of predicted steps so that they span `_horizon` frames of the source, also dropped ones."""
         rate, seconds = self.feed.rate or DEFAULT_RATE, self._clock.seconds
         steps = self._horizon if seconds is None else self._horizon / (rate * seconds)
         # A margin keeps the number from changing to and fro.
@@ -182,7 +182,7 @@ class Session:
             self._frames.set_horizon(wanted)
 
     def _mark_timeline(self, surprise: float) -> None:
-        """Add a surprise to the timeline, which has the largest surprise of each of its last 600 bins."""
+        """Add a surprise to the timeline, which holds the largest surprise in each of the last 600 time bins."""
         bins, width = self.scores.timeline, max((self.feed.duration or 400.0) / 400, 0.25)
         bin_ = int(self._position / width)
         if bin_ != self._bin or not self._timeline:
@@ -199,7 +199,7 @@ class Session:
         self._strip = draw_strip(frame, None if prediction is None else prediction.frame, self._error)
 
     def _execute_controls(self) -> bool:
-        """Execute the waiting controls. Return whether there were any."""
+        """Execute the queued commands of the pages. Return whether there were any."""
         found = False
         with suppress(Empty):
             while True:
@@ -239,13 +239,13 @@ class Session:
         self._epoch += 1
 
     def _move_patch(self, centre: tuple[float, float]) -> None:
-        """Start again with the patch at `centre`."""
+        """Start a new model for the patch at `centre`."""
         self._patch.close()
         self._centre, version = centre, self._patch.model.version
         self._patch = PatchWorker(PatchModel(self.feed.shape, device=self._device, centre=centre, version=version))
 
     def _choose(self, number: int) -> None:
-        """Change to the source with this number, and forget what was learned from the present one."""
+        """Change to the source with this number. What was learned from the present source is forgotten."""
         names = list(self._choices)
         if number >= len(names) or number == self._chosen:
             return
@@ -333,12 +333,12 @@ class Session:
 
 
 def draw_strip(frame: Levels, predicted: Levels | None, error: Levels) -> bytes:
-    """Return a JPEG file of frame, prediction (grey if None) and the root of the absolute error, side by side."""
+    """Return a JPEG file of three pictures side by side: frame, prediction, and the root of the absolute error."""
     return draw_row(frame, predicted, np.sqrt(error / np.float32(_BRIGHTEST)))
 
 
 def draw_row(*parts: Levels | None) -> bytes:
-    """Return a JPEG file of pictures (height, width) or (height, width, 3), side by side. None is drawn grey."""
+    """Return a JPEG file of pictures (height, width) or (height, width, 3), side by side. None becomes plain grey."""
     known = [part for part in parts if part is not None]
     shape = max((part.shape for part in known), key=len)
     levels = np.full((len(parts), *shape), 0.5, np.float32)

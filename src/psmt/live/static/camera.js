@@ -43,7 +43,7 @@ export class Camera {
     if (now - this.last < 900 / MAX_RATE) return;
     this.last = now;
     const { width, height } = this.canvas;
-    // A camera of another shape has bars at two sides, and loses no part of its picture.
+    // A picture of another shape gets bars at two sides, so that no part of it is lost.
     const scale = Math.min(width / this.video.videoWidth, height / this.video.videoHeight);
     const [wide, high] = [scale * this.video.videoWidth, scale * this.video.videoHeight];
     this.context.drawImage(this.video, (width - wide) / 2, (height - high) / 2, wide, high);

@@ -40,7 +40,7 @@ export class EventList {
     const bitmap = await createImageBitmap(new Blob([event.strip], { type: "image/jpeg" }));
     const [wide, side] = [bitmap.width / 3, Math.min(bitmap.width / 3, bitmap.height)];
     picture.width = picture.height = 68;
-    // The middle of the last picture, which is what came.
+    // The middle of the last picture, which is the true frame.
     picture.getContext("2d").drawImage(bitmap, 2 * wide + (wide - side) / 2, (bitmap.height - side) / 2, side, side, 0, 0, 68, 68);
     bitmap.close();
   }
