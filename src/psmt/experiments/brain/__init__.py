@@ -1,4 +1,4 @@
-"""Dynamic networks of brains: the study that the paper proposes, on scans of one or several people.
+"""The experiment `psmt brain`: dynamic networks and states in scans of one or several people, as the paper proposes.
 
 scans -> cleaned series -> group dictionary -> codes of each person -> group embedding -> trajectories -> states
                                                                     -> graphs of atoms over time -> components

@@ -1,4 +1,4 @@
-"""Components of the graph of atoms over time: births, merges, splits, returns and ends."""
+"""Connected components of the graph of linked atoms, followed over time: births, merges, splits, returns and ends."""
 
 from dataclasses import dataclass, replace
 
@@ -10,10 +10,11 @@ from psmt.types import Ints, Result
 
 
 def person_graphs(*, codes: Result, n_atoms: int, window: int, step: int) -> Result:
-    """Return the components of the graph of atoms in all windows of a person's packed codes.
+    """Return the connected components of the graph of atoms (see `window_graph`) in each window of a person's series.
 
-    The result has ``component`` (n_windows, n_atoms), the label of each atom's component, and ``starts`` (n_windows,),
-    the first volume of each window. The label of an atom without links is -1.
+    `codes` are the person's codes as `pack_codes` stores them. A window has `window` volumes, and the next window
+    begins `step` volumes later. The result has ``component`` (n_windows, n_atoms), the label of each atom's component
+    or -1 for an atom without links, and ``starts`` (n_windows,), the first volume of each window.
     """
     starts = np.arange(0, len(codes["offsets"]) - window, step)
     labels = np.full((len(starts), n_atoms), -1)
@@ -27,7 +28,7 @@ def person_graphs(*, codes: Result, n_atoms: int, window: int, step: int) -> Res
 
 @dataclass(frozen=True)
 class ComponentStep:
-    """A component of the graph of atoms in one window."""
+    """One connected component of the graph of atoms in one window, and how it is related to the windows around it."""
 
     window: int
     component: int
@@ -42,13 +43,13 @@ class ComponentStep:
 def follow_components(labels: Ints) -> list[ComponentStep]:
     """Return the components of all windows, numbered so that a component keeps its number over time.
 
-    `labels` (n_windows, n_atoms) are the labels of each atom's component in each window, or -1 for none.
+    `labels` (n_windows, n_atoms) has the label of each atom's component in each window, or -1 for none.
 
-    A component continues a component of the previous window if the two share at least two atoms, and at least half of
-    the atoms of the smaller one. A component that continues several is a merge. Several components that continue the
-    same one are a split. A merge keeps the number of the component with which it shares most atoms. Of a split, the
-    largest component keeps the number. A component that continues none is a return if it resembles one that had ended,
-    and otherwise a birth.
+    A component continues a component of the previous window if they share at least two atoms, and at least half of the
+    atoms of the smaller one. If a component continues several, they merge, and it gets the number of the one with which
+    it shares most atoms. If several components continue the same one, it splits, and the largest gets its number. A
+    component that continues none is a 'return' if it shares as many atoms with a component that ended earlier, and a
+    'birth' otherwise.
 
     >>> labels = np.array([[0, 0, 1, 1, -1], [0, 0, 0, 0, -1], [-1, -1, -1, -1, -1], [2, 2, 2, 2, -1]])
     >>> [(step.window, step.component, step.event, step.ends) for step in follow_components(labels)]

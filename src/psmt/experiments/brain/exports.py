@@ -1,7 +1,7 @@
-"""Exports of a study: tables that other programs read, and a description of how the study was made.
+"""Exports of `psmt brain`: CSV tables, dataset_description.json, and a description of how the results were made.
 
-Each table and each column is declared once. The files, the table in docs/how-to/brain.md and dataset_description.json
-are made from `TABLES` and `COLUMNS`. The file columns.toml says what each column means.
+`TABLES` declares each table once, and `COLUMNS` (read from columns.toml) says what each column means. The files, the
+table in docs/how-to/brain.md and dataset_description.json are made from these two.
 """
 
 import tomllib
@@ -101,20 +101,22 @@ def _comparisons(result: BrainResult) -> Iterator[tuple[Any, ...]]:
 
 @dataclass(frozen=True)
 class ExportedTable:
-    """A table of a study: its file, what one row is, the names of its columns, and its rows."""
+    """Declaration of a CSV file that `psmt brain` writes."""
 
     file: str
     row: str
+    """What one row describes, in words."""
     columns: str
+    """Names of the columns, separated by spaces."""
     rows: Callable[[BrainResult], Iterable[tuple[Any, ...]]]
 
     def is_written(self, result: BrainResult) -> bool:
-        """Return whether the study has this table. The tables of predictions and of groups may be missing."""
+        """Return whether this table is written: there may be no predictions, or no comparison of groups."""
         known = {"prediction.csv": result.compared, "group_comparison.csv": bool(result.comparisons)}
         return known.get(self.file, True)
 
     def content(self, result: BrainResult) -> Iterator[bytes] | None:
-        """Return the CSV file in parts, or None if the study does not have it. Missing values are empty."""
+        """Return the parts of the CSV file, or None if the table is not written. NaN becomes an empty field."""
         if not self.is_written(result):
             return None
         several = " ".join(f"coordinate_{k + 1}" for k in range(len(result.model.embedding_)))
@@ -149,7 +151,7 @@ OTHER_FILES = {
 
 
 def dataset_description(result: BrainResult) -> bytes:
-    """Return dataset_description.json, which describes the files in the format of a derived BIDS dataset."""
+    """Return dataset_description.json in the format of BIDS derivatives, with the meaning of each column."""
     written = [one for one in TABLES if one.is_written(result)]
     tables = {one.file: {name: COLUMNS[name] for name in one.columns.split()} for one in written}
     made = {"Name": "psmt brain", "Version": psmt.__version__}
@@ -165,7 +167,7 @@ MAX_INPUTS = 20
 
 
 def provenance(result: BrainResult) -> dict[str, Any]:
-    """Return inputs with checksums, preprocessing, settings and versions."""
+    """Return how the results were made, for summary.json: input files, preprocessing, settings and versions."""
     optional = {name: version(name) for name in ("nilearn", "nibabel", "hmmlearn") if find_spec(name)}
     return {
         **result.study.origin,
@@ -177,7 +179,7 @@ def provenance(result: BrainResult) -> dict[str, Any]:
 
 
 def methods(result: BrainResult) -> str:
-    """Return a paragraph that describes the study, to be pasted into a paper."""
+    """Return a methods paragraph that the user can paste into a paper."""
     study, settings, model, origin = result.study, result.settings, result.model, result.study.origin
     lengths = " to ".join(f"{n:,}" for n in sorted({min(study.lengths), max(study.lengths)}))
     slow = f"{model.high_pass or 0:g} Hz" if study.tr else "one cycle in 200 volumes"
@@ -213,7 +215,7 @@ def methods(result: BrainResult) -> str:
 
 
 def methods_section(result: BrainResult) -> Section:
-    """Return the section of the page with the paragraph of `methods` and a table of the input files."""
+    """Return the section of the report with the paragraph of `methods` and a table of the input files."""
     inputs = result.study.origin.get("inputs", ())
     columns = [Column(name, itemgetter(name)) for name in ("subject", "file", "volumes")]
     columns.append(Column("sha256", lambda one: one.get("sha256", "–")))
@@ -223,7 +225,7 @@ def methods_section(result: BrainResult) -> Section:
 
 
 def provenance_facts(result: BrainResult) -> list[Fact]:
-    """Return facts on how scans were turned into series, and versions. Facts that do not apply are left out."""
+    """Return facts for the report: atlas, mask, confounds, filter, model, where they were used, and versions."""
     origin = provenance(result)
     names = ("atlas", "labels", "mask", "confounds", "low_pass_hertz", "smoothing_millimetres", "model")
     known = {name.replace("_", ", ").capitalize(): origin[name] for name in names if origin.get(name) is not None}

@@ -1,4 +1,4 @@
-"""Figures of a study: networks, components over time, and states."""
+"""Figures of `psmt brain`: networks, components over time, and states."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -36,7 +36,7 @@ def _dress(axes: Axes, letter: str, title: str, x: str = "", y: str = "", *, gri
 
 
 def _heatmap(figure: Figure, axes: Axes, values: Array, label: str) -> None:
-    """Draw a matrix of values of both signs, with a colour bar."""
+    """Draw a matrix with a diverging colour map, symmetric around 0, and a colour bar with the `label`."""
     limit = max(float(np.abs(values).max()), 1e-9)
     image = axes.imshow(values, aspect="auto", cmap="RdBu_r", vmin=-limit, vmax=limit, interpolation="nearest")
     bar = figure.colorbar(image, ax=axes, aspect=25, pad=0.01)
@@ -48,7 +48,7 @@ def _heatmap(figure: Figure, axes: Axes, values: Array, label: str) -> None:
 
 
 def atoms_figure(result: BrainResult) -> Figure:
-    """Draw the atoms as a chart of regions by atoms, and on glass brains if there is an atlas."""
+    """Draw the weights of the atoms as a heat map (regions by atoms), and on glass brains if there is an atlas."""
     study, dictionary = result.study, result.model.networks_
     order = np.argsort(-result.model.shares_, kind="stable")[:SHOWN_ATOMS]
     pictures, rows = _glass_rows(study, dictionary[order[:GLASS_ATOMS]])
@@ -69,7 +69,7 @@ def atoms_figure(result: BrainResult) -> Figure:
 
 
 def _glass_rows(study: Study, patterns: Array) -> tuple[list[Any], list[list[str]]]:
-    """Return pictures of patterns (n, n_regions) on glass brains, and names of panels for them, in rows of two."""
+    """Return pictures of patterns (n, n_regions) on glass brains, and rows of two panel names to draw them in."""
     pictures = glass_brains(study, patterns)
     names = [f"glass {k}" for k in range(len(pictures))] + ["."] * (len(pictures) % 2)
     return pictures, [names[k : k + 2] for k in range(0, len(names), 2)]
@@ -87,7 +87,7 @@ def _show_glass(axes: Mapping[Any, Axes], pictures: Sequence[Any], titles: Seque
 
 
 def components_figure(result: BrainResult) -> Figure:
-    """Draw sizes of the longest components of the graph of atoms over time: a panel per person, a row per component."""
+    """Draw the sizes of the longest-lived components over time: a panel per person, a row per component."""
     people = range(min(SHOWN_PEOPLE, len(result.steps)))
     longest = max(result.study.lengths[k] for k in people)
     figure, panels = panel_figure([[k] for k in people], height=1.2 + 1.15 * len(people))
@@ -110,7 +110,7 @@ def components_figure(result: BrainResult) -> Figure:
 
 
 def component_raster(steps: Sequence[ComponentStep], n_windows: int) -> Array:
-    """Return the sizes (at most `SHOWN_COMPONENTS`, n_windows) of the longest components, NaN where one is absent."""
+    """Return the sizes (n_shown, n_windows) of the longest-lived components. NaN in windows without the component."""
     seen = Counter(step.component for step in steps)
     longest = sorted(own for own, _ in seen.most_common(SHOWN_COMPONENTS))  # numbers are in the order of birth
     raster = np.full((max(len(longest), 1), n_windows), np.nan)
@@ -124,7 +124,7 @@ def component_raster(steps: Sequence[ComponentStep], n_windows: int) -> Array:
 
 
 def states_figure(result: BrainResult) -> Figure:
-    """Draw the timelines of the states, their patterns, transitions, occupancy and dwell times."""
+    """Draw the states of each person over time, the pattern of each state, transitions, occupancy and dwell times."""
     shown = result.states[:SHOWN_PEOPLE]
     pictures, rows = _glass_rows(result.study, result.patterns)
     layout = [["time"] * 6, ["patterns"] * 6, [name for name in ("transitions", "occupancy", "dwell") for _ in "ab"]]

@@ -23,7 +23,7 @@ USUAL = ("age", "sex", MOTION)
 
 @dataclass(frozen=True)
 class Participants:
-    """Groups, covariates and motion of some people. All sequences have one value per person."""
+    """Groups, covariates and head motion of the people in a study, with one value per person each."""
 
     groups: Sequence[str] = ()
     """Group of each person. It is empty if there are no groups."""
@@ -36,11 +36,11 @@ class Participants:
 def read_participants(
     path: Path, names: Sequence[str], *, group: str, covariates: Sequence[str] | None, motion: Array | None
 ) -> Participants:
-    """Read groups, covariates and motion from a table with the column participant_id, as in BIDS.
+    """Read groups, covariates and head motion from a table with the column participant_id, as in BIDS.
 
-    `names` are the names of the people, which begin with the ID of a participant. `group` is the column of groups.
-    `covariates` are columns; None takes those of `USUAL` that the table has. `motion` (n_people,) is the mean framewise
-    displacement in the tables of confounds, or None. A covariate `MOTION` from the table replaces it.
+    `names` has the name of each person's scan, which begins with a participant_id. `group` and `covariates` are names
+    of columns. If `covariates` is None, those of `USUAL` that the table has are read. `motion` (n_people,) is the mean
+    framewise displacement if the scans have it; the column `MOTION` of the table takes precedence.
     """
     with reading(path) as file:
         try:
@@ -78,7 +78,7 @@ def _row_of(name: str, table: Mapping[str, dict[str, str]], path: Path) -> dict[
 
 
 def _numbers(values: Sequence[str], column: str, names: Sequence[str], path: Path) -> Array:
-    """Return a covariate as numbers (n_people,). If its values are two different texts, they become 0 and 1."""
+    """Return a covariate as numbers (n_people,). Two different texts, such as F and M, become 0 and 1."""
     lacking = [name for name, value in zip(names, values, strict=True) if value.strip().lower() in ("", "n/a", "nan")]
     if lacking:
         raise FrameSourceError(
@@ -96,7 +96,7 @@ def _numbers(values: Sequence[str], column: str, names: Sequence[str], path: Pat
 
 
 class Measures(NamedTuple):
-    """Numbers that are compared between people."""
+    """Measures of each person's states and predictions, which the permutation tests compare."""
 
     labels: list[tuple[str, int, int]]
     """Name, state and next state of each measure. Numbers begin at 1, and 0 stands for none."""
@@ -105,9 +105,10 @@ class Measures(NamedTuple):
 
 
 def person_measures(people: Sequence[StateDynamics], errors: Array, seconds: float) -> Measures:
-    """Return occupancy, dwell times and transitions of each person, and the `errors` (n_people,) of PSMT, if given.
+    """Return occupancy, dwell times and transitions of each person's states, and PSMT's prediction errors.
 
-    The `errors` are those of predictions one volume ahead. `seconds` is the duration of a volume.
+    `errors` (n_people,) are those one volume ahead. If the array is empty, they are left out. `seconds` is the time
+    between volumes.
     """
     n_states = len(people[0].occupancy)
     states, pairs = range(n_states), [(i, j) for i in range(n_states) for j in range(n_states) if i != j]
@@ -124,12 +125,13 @@ def person_measures(people: Sequence[StateDynamics], errors: Array, seconds: flo
 def compare_groups(
     *, values: Array, effect: Array, covariates: Array, seed: int, n_permutations: int = N_PERMUTATIONS
 ) -> Result:
-    """Test whether measures (n_people, n_measures) depend on an effect (n_people, n), given covariates (n_people, n).
+    """Test whether measures depend on an effect, given covariates, by permutation (Freedman and Lane 1983).
 
-    The residuals of the measures given the covariates are permuted (Freedman and Lane 1983). Return for each measure
-    ``statistic``, its F statistic; ``p``, its p-value in the permutations; and ``p_corrected``, its p-value compared
-    with the largest F of all measures in each permutation (family-wise correction). All three are NaN for a measure
-    that is undefined for somebody, or constant given the covariates.
+    `values` (n_people, n_measures) are the measures. `effect` and `covariates` (n_people, any number) are regressors.
+    The residuals of the measures after regression on the covariates are permuted. The result has three arrays
+    (n_measures,): ``statistic``, the F statistic; ``p``, its p-value; and ``p_corrected``, the p-value corrected for
+    all measures, by the largest F in each permutation. They are NaN for a measure that is NaN for some person, or that
+    the covariates determine.
     """
     n_people = len(values)
     reduced = np.column_stack([np.ones(n_people), covariates])
@@ -168,9 +170,10 @@ def compare_groups(
 
 
 def contrasts(people: Participants) -> dict[str, dict[str, Any]]:
-    """Return the inputs ``effect`` and ``covariates`` of `compare_groups` for each test that is possible.
+    """Return the arguments ``effect`` and ``covariates`` of `compare_groups` for the tests ``group`` and ``motion``.
 
-    The test ``group`` controls for all covariates. The test ``motion`` controls for all covariates but motion.
+    ``group`` compares groups, given all covariates. ``motion`` tests head motion, given all others. A test without
+    data is left out.
     """
     n_people = len(people.groups) or (0 if people.motion is None else len(people.motion))
     scaled = {name: own - own.mean() for name, own in people.covariates.items()}

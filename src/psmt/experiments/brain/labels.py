@@ -1,4 +1,4 @@
-"""Names of the regions of an atlas, and the known networks that regions belong to."""
+"""Names of the regions of an atlas, and the known networks (such as the default mode) that they belong to."""
 
 import csv
 import re
@@ -17,20 +17,20 @@ _SCHAEFER = re.compile(r"^(?:7|17)Networks_[LR]H_([A-Za-z]+)")
 
 
 class Label(NamedTuple):
-    """Name of a region, and the known network that the region belongs to, or '' if no network is known."""
+    """Name of a region, and the network that it belongs to in the literature, or '' if none is given."""
 
     name: str
     network: str = ""
 
 
 def beside_atlas(atlas: Path) -> Path | None:
-    """Return the ``.tsv`` table of labels with the same name as the atlas (as in BIDS), or None if there is none."""
+    """Return the path of the table of labels: named like the atlas, but ``.tsv`` (as in BIDS). None if missing."""
     path = atlas.with_name(re.sub(r"\.nii(\.gz)?$", "", atlas.name, flags=re.IGNORECASE) + ".tsv")
     return path if path.is_file() else None
 
 
 def region_numbers(regions: Sequence[str]) -> list[int]:
-    """Return the number of each region in its atlas, from names such as 'region 3', or [] if any has another form.
+    """Return the atlas number of each region, parsed from names such as 'region 3', or [] if any name has another form.
 
     >>> [region_numbers(names) for names in (["region 3", "region 12"], ["region 3", "insula"], ["region x", ""])]
     [[3, 12], [], []]
@@ -40,10 +40,10 @@ def region_numbers(regions: Sequence[str]) -> list[int]:
 
 
 def label_regions(regions: Sequence[str], path: Path) -> list[Label]:
-    """Return the labels of regions that have names such as 'region 3', from a file.
+    """Read the labels of `regions`, which have names such as 'region 3', from the file `path`.
 
     A ``.tsv`` or ``.csv`` table has the columns index and name, and optionally network. Any other file has one name per
-    line, in the order of the numbers in the atlas. Regions of Schaefer's atlases have their network in their name.
+    line, for the regions 1, 2, .. of the atlas. For Schaefer's atlases, the network is taken from the name.
     """
     labels, numbers = _read(path), region_numbers(regions)
     missing = [number for number in numbers if number not in labels]
@@ -65,7 +65,7 @@ def label_regions(regions: Sequence[str], path: Path) -> list[Label]:
 
 
 def _read(path: Path) -> dict[int, Label]:
-    """Return the label of each region by its number in the atlas."""
+    """Read the label of each region of the atlas, by its number."""
     suffix = path.suffix.lower()
     with reading(path) as file:
         content = file.read()
@@ -86,10 +86,10 @@ def _read(path: Path) -> dict[int, Label]:
 
 
 def match_networks(weights: Array, networks: Sequence[str]) -> list[tuple[str, float]]:
-    """Return the known network that each atom (n_atoms, n_regions) resembles most, and the correlation with it.
+    """Return, for each atom, the name of the most similar network of the literature, and the correlation with it.
 
-    `networks` has the known network of each region, or '' for none. The weights of the atom are correlated with a
-    vector that is 1 in the regions of the network and 0 in the others.
+    `weights` (n_atoms, n_regions) are the atoms. `networks` has the name of each region's network, or '' for none. An
+    atom is correlated with a vector that is 1 in the regions of the network and 0 elsewhere.
 
     >>> match_networks(np.array([[0.9, 0.8, 0.1], [0.0, 0.1, 0.7]]), ["Vis", "Vis", "Default"])
     [('Vis', 0.99...), ('Default', 0.99...)]

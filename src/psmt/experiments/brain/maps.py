@@ -1,4 +1,4 @@
-"""Patterns of regions as images of the brain: NIfTI files, and pictures of glass brains."""
+"""Turn patterns (one value per region) into images of the brain: NIfTI files and pictures of glass brains."""
 
 import zlib
 from collections.abc import Iterator, Sequence
@@ -16,7 +16,10 @@ from psmt.types import Array, Levels
 
 
 def nifti_file(study: Study, patterns: Array) -> Iterator[bytes] | None:
-    """Return the parts of a ``.nii.gz`` file with one volume per pattern (n, n_regions), or None without an atlas."""
+    """Return the parts of a ``.nii.gz`` file with a volume for each of the `patterns` (n, n_regions).
+
+    Return None if `has_maps` is False.
+    """
     if not has_maps(study):
         return None
 
@@ -38,7 +41,7 @@ def nifti_file(study: Study, patterns: Array) -> Iterator[bytes] | None:
 
 
 def has_maps(study: Study) -> bool:
-    """Return whether the atlas of a study has the numbers of its regions, and nilearn is installed."""
+    """Return whether patterns can be drawn on the brain: there is an atlas with these regions, and nilearn."""
     if study.atlas is None or not study.numbers or not find_spec("nilearn"):
         return False
     shape = load_image(study.atlas).shape
@@ -46,7 +49,7 @@ def has_maps(study: Study) -> bool:
 
 
 def brain_maps(study: Study, patterns: Array) -> Iterator[tuple[Levels, Array]]:
-    """Yield a volume (x, y, z) with the values of each pattern (n, n_regions), and the affine of the atlas."""
+    """Yield a volume (x, y, z) for each of the `patterns` (n, n_regions), and the affine matrix of the atlas."""
     assert study.atlas is not None
     image = load_image(study.atlas)
     labels = np.asanyarray(image.dataobj)
@@ -58,7 +61,7 @@ def brain_maps(study: Study, patterns: Array) -> Iterator[tuple[Levels, Array]]:
 
 
 def paint_regions(labels: Any, numbers: Sequence[int], pattern: Array) -> Array:
-    """Return a volume of the shape of `labels` in which each region has its value from `pattern`. Other voxels are 0.
+    """Return an array like `labels`, with the value ``pattern[k]`` where the label is ``numbers[k]``, and 0 elsewhere.
 
     >>> paint_regions(np.array([0.0, 7.0, np.nan, 1e12, 2.0]), [7, 2], np.array([0.5, -1.0]))
     array([ 0. ,  0.5,  0. ,  0. , -1. ])
@@ -70,7 +73,10 @@ def paint_regions(labels: Any, numbers: Sequence[int], pattern: Array) -> Array:
 
 
 def glass_brains(study: Study, patterns: Array) -> list[Any]:
-    """Return a picture (height, width, 3) of each pattern (n, n_regions) on a glass brain, or [] without an atlas."""
+    """Return a picture (height, width, 3) of each of the `patterns` (n, n_regions) on a glass brain.
+
+    Return [] if `has_maps` is False.
+    """
     if not has_maps(study):
         return []
     import nibabel

@@ -1,7 +1,7 @@
 """Prediction of the next volumes of one person: PSMT and the linear models that it is compared with.
 
-The weights of a linear model are an array (horizon, order * n_features, n_features). They map the last rows, the latest
-first, to the row 1, 2, .. ahead.
+A linear model has weights (horizon, order * n_features, n_features). ``weights[h - 1]`` maps the last `order` rows of a
+series, joined with the latest first, to the row `h` steps ahead.
 """
 
 import warnings
@@ -41,11 +41,10 @@ L1_PENALTIES = (0.3, 0.15, 0.08, 0.05, 0.03, 0.02, 0.01)
 
 
 def predict_person(*, series: Array, horizon: int, seed: int) -> Result:
-    """Return ``errors`` (n_predictors, horizon) on the last quarter of a series (time, n_regions).
+    """Return ``errors`` (n_predictors, horizon) of all `PREDICTORS` on the last quarter of a series (time, n_regions).
 
-    An error is the mean squared error divided by the variance of the scored part. Regions are first divided by their
-    standard deviations in the past, so that no large or drifting region dominates. Everything is learned from at most
-    12,000 volumes before the scored part.
+    An error is the mean squared error divided by the variance of that quarter. Regions are standardised by the volumes
+    before it, so that no large or drifting region dominates. Models learn from at most 12,000 of these volumes.
     """
     n_scored = int(SCORED * len(series))
     series = series[max(len(series) - n_scored - MAX_VOLUMES, 0) :]
@@ -61,9 +60,9 @@ def predict_person(*, series: Array, horizon: int, seed: int) -> Result:
 
     rivals = {
         "ridge": ridge,
-        "lasso": _chosen(past, horizon, _lasso_maps, L1_PENALTIES),
-        "reduced_rank": _chosen(past, horizon, reduced, ranks),
-        "dmd": _chosen(past, horizon, dynamic_modes, ranks),
+        "lasso": _fit_best(past, horizon, _lasso_maps, L1_PENALTIES),
+        "reduced_rank": _fit_best(past, horizon, reduced, ranks),
+        "dmd": _fit_best(past, horizon, dynamic_modes, ranks),
         "copy": copied,
         "mean": 0.0 * copied,
     }
@@ -80,7 +79,7 @@ def predict_person(*, series: Array, horizon: int, seed: int) -> Result:
 
 
 def linear_errors(rows: Array, start: int, weights: Array) -> Array:
-    """Return the mean squared errors (horizon,) of a linear model that predicts the rows from `start` on."""
+    """Return the mean squared error (horizon,) of a linear model at each horizon, over the rows from `start` on."""
     order, errors = weights.shape[1] // rows.shape[1], np.zeros(len(weights))
     for h, own in enumerate(weights, 1):
         truth = rows[start + h - 1 :]
@@ -89,10 +88,11 @@ def linear_errors(rows: Array, start: int, weights: Array) -> Array:
     return errors
 
 
-def _chosen(past: Array, horizon: int, fit: Callable[..., list[Array]], options: Sequence[float]) -> Array:
-    """Return weights fitted, at each horizon, with the option that predicts the last eighth of the past best.
+def _fit_best(past: Array, horizon: int, fit: Callable[..., list[Array]], options: Sequence[float]) -> Array:
+    """Return the weights of a linear model, with the best of the `options` (penalties or ranks) at each horizon.
 
-    `options` are penalties or ranks. ``fit(rows, horizon, options)`` returns a list with the weights for each of them.
+    The best option has the lowest error on the last eighth of the past, if fitted to the rest. ``fit(rows, horizon,
+    options)`` returns a list with the weights for each option.
     """
     cut = len(past) - max(len(past) // 8, 2)
     errors = np.array([linear_errors(past, cut, own) for own in fit(past[:cut], horizon, options)])
@@ -103,7 +103,7 @@ def _chosen(past: Array, horizon: int, fit: Callable[..., list[Array]], options:
 
 
 def _lasso_maps(rows: Array, horizon: int, penalties: Sequence[float]) -> list[Array]:
-    """Return weights (horizon, n_features, n_features) for each penalty, by lasso regressions on the last row."""
+    """Fit lasso autoregressions of order 1. Return weights (horizon, n_features, n_features) for each penalty."""
     inputs, targets = _pairs(rows, 1, range(1, horizon + 1), len(rows) - horizon)
     gram, found = inputs.T @ inputs, []
     for penalty in penalties:
@@ -115,7 +115,7 @@ def _lasso_maps(rows: Array, horizon: int, penalties: Sequence[float]) -> list[A
 
 
 def _cut_ranks(rows: Array, weights: Array, ranks: Sequence[int]) -> list[Array]:
-    """Return the ridge `weights` reduced to each rank, by projection onto the main axes of their predictions."""
+    """Return the ridge `weights` reduced to each rank, by projection onto the principal axes of the predictions."""
     found = [weights.copy() for _ in ranks]
     for h, own in enumerate(weights):
         predicted = _inputs(rows, max(ORDERS), max(ORDERS) - 1, len(rows)) @ own
@@ -127,7 +127,10 @@ def _cut_ranks(rows: Array, weights: Array, ranks: Sequence[int]) -> list[Array]
 
 
 def dynamic_modes(rows: Array, horizon: int, ranks: Sequence[int]) -> list[Array]:
-    """Return weights (horizon, n_features, n_features) for each rank: powers of a map by dynamic mode decomposition."""
+    """Return weights (horizon, n_features, n_features) for each rank, by dynamic mode decomposition.
+
+    The weights of horizon h are the h-th power of the matrix that predicts one step.
+    """
     left, sizes, right = np.linalg.svd(rows[:-1], full_matrices=False)
     found = []
     for rank in ranks:
@@ -138,11 +141,10 @@ def dynamic_modes(rows: Array, horizon: int, ranks: Sequence[int]) -> list[Array
 
 
 def direct_ridge(past: Array, horizon: int) -> tuple[Array, Ints]:
-    """Return ridge autoregressions of rows (time, n_features): one regression for each number of rows ahead.
+    """Fit ridge autoregressions to rows (time, n_features) with mean 0: a separate regression for each horizon.
 
-    There is no intercept, because rows are deviations from their mean. Order and penalty minimise the walk-forward
-    error inside the past. The result is the weights (horizon, 4 * n_features, n_features), which are 0 for rows beyond
-    the order, and the orders (horizon,).
+    Order (at most 4) and penalty minimise the walk-forward error inside the past. Return the weights (horizon,
+    4 * n_features, n_features), which are 0 for rows beyond the chosen order, and the orders (horizon,).
     """
     n_rows, n = past.shape
     errors = np.zeros((len(ORDERS), len(PENALTIES), horizon))
@@ -158,7 +160,7 @@ def direct_ridge(past: Array, horizon: int) -> tuple[Array, Ints]:
 
 
 def _ridge_errors(past: Array, first: int, order: int, horizon: int) -> Array:
-    """Return the errors (n_penalties, horizon) on the rows from `first` on, with weights from earlier rows."""
+    """Fit ridge to the rows before `first`. Return the errors (n_penalties, horizon) on the rows from `first` on."""
     # All horizons share one decomposition, so only inputs whose furthest target is known are used.
     joint = _ridge_maps(past, order, range(1, horizon + 1), first - horizon, PENALTIES)
     weights = (np.array(np.split(own, horizon, axis=1)) for own in joint)
@@ -166,18 +168,21 @@ def _ridge_errors(past: Array, first: int, order: int, horizon: int) -> Array:
 
 
 def _inputs(rows: Array, order: int, first: int, stop: int) -> Array:
-    """Return inputs (n, order * n_features) at the times `first` to `stop - 1`: the last `order` rows, latest first."""
+    """Return for each time from `first` to `stop - 1` the last `order` rows, latest first: (n, order * n_features)."""
     return np.hstack([rows[first - k : max(stop, first) - k] for k in range(order)])
 
 
 def _pairs(rows: Array, order: int, ahead: Sequence[int], stop: int) -> tuple[Array, Array]:
-    """Return the inputs at all times before `stop`, and the rows (n, n_ahead * n_features) that come `ahead` later."""
+    """Return the inputs at all times before `stop` (see `_inputs`), and the targets (n, n_ahead * n_features).
+
+    The targets are the rows that come ``ahead[0]``, ``ahead[1]``, .. steps later, joined.
+    """
     inputs = _inputs(rows, order, order - 1, stop)
     return inputs, np.hstack([rows[order - 1 + h : order - 1 + h + len(inputs)] for h in ahead])
 
 
 def _ridge_maps(rows: Array, order: int, ahead: Sequence[int], stop: int, penalties: Sequence[float]) -> list[Array]:
-    """Return ridge weights (order * n_features, n_ahead * n_features) for each penalty, see `_pairs`."""
+    """Fit ridge to the `_pairs`. Return weights (order * n_features, n_ahead * n_features) for each penalty."""
     inputs, targets = _pairs(rows, order, ahead, stop)
     gram = inputs.T @ inputs
     scale = max(float(np.trace(gram)) / len(gram), np.finfo(float).tiny)

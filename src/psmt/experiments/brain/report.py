@@ -51,7 +51,7 @@ _people_interval = partial(mean_interval, independent=True)
 
 @lru_cache(maxsize=1)
 def brain_claims(result: BrainResult) -> list[Claim]:
-    """Return all claims of a study, or none if a learned model was applied. They are computed once."""
+    """Return all claims with their verdicts, or [] if a model that was learned before was applied. Cached."""
     if not result.compared:
         return []
     claims = [
@@ -83,13 +83,16 @@ def _predicts_better(result: BrainResult, key: str, text: str, rivals: Sequence[
 
 
 def _gains(rows: Iterable[tuple[str, Interval, str]], unit: str, too_few: str = "") -> list[Evidence]:
-    """Return evidence from rows (name, difference, details). Differences > 0 favour a claim. See `Evidence.too_few`."""
+    """Return a piece of evidence for each row (name, difference, details). A difference > 0 supports the claim."""
     how: dict[str, Any] = {"write": lambda value: plus(signed(value)), "unit": unit, "too_few": too_few}
     return [Evidence(name=name, statistic=own, details=f"; {details}", **how) for name, own, details in rows]
 
 
 def _differences(result: BrainResult, scope: str, rival: str) -> list[tuple[str, Interval, str]]:
-    """Return differences for `_gains`: PSMT's scores minus a rival's, ``between`` or ``within`` people (`scope`)."""
+    """Return rows for `_gains`: PSMT's reproducibility scores minus those of another method.
+
+    The `scope` is 'between' (halves of the people are compared) or 'within' (halves of each person's time).
+    """
     rows = []
     for measure in MEASURES if result.n_splits or scope == "within" else ():
         scores: Mapping[str, Array] = getattr(result, scope)[measure]
@@ -160,9 +163,9 @@ def _single_person(result: BrainResult) -> str:
 
 @lru_cache(maxsize=1)
 def brain_tables(result: BrainResult) -> list[Table]:
-    """Return the tables of errors, of reproducibility and, on simulated scans, of agreement with the true states.
+    """Return the tables of prediction errors, of reproducibility and, for simulated scans, of agreement with the truth.
 
-    If a learned model was applied, return the table of occupancy.
+    If a model that was learned before was applied, return only the table of occupancy. The result is cached.
     """
     if not result.compared:
         return [_occupancy_table(result)]
@@ -224,7 +227,7 @@ def _occupancy_table(result: BrainResult) -> Table:
 
 
 def _states_verdict(result: BrainResult) -> str:
-    """Return a sentence that says whether there are states. It precedes all that is said about states."""
+    """Return a sentence that says whether the test against surrogates found states. It opens the report."""
     p, described = result.switching, f"The {result.n_states} states that follow"
     if not result.compared:
         return f"{result.people} were described by the {result.n_states} states of a learned model."
@@ -242,7 +245,10 @@ def _states_verdict(result: BrainResult) -> str:
 
 
 def _groups_verdict(result: BrainResult) -> str:
-    """Return which measures differ between groups and which depend on motion, after family-wise correction."""
+    """Return sentences that name the measures that differ between groups, and those related to head motion.
+
+    The p-values are corrected for all measures.
+    """
     sentences = []
     for contrast, own in result.comparisons.items():
         p = np.nan_to_num(own["p_corrected"], nan=1.0)
@@ -290,7 +296,7 @@ def _groups_section(result: BrainResult) -> Section:
 
 
 def brain_page(result: BrainResult, pictures: Mapping[str, bytes]) -> Page:
-    """Return the page of the report. `pictures` are PNG files by name."""
+    """Return the page of the report. `pictures` maps the names of PNG files to their contents."""
     study, settings = result.study, result.settings
     networks = result.between_means["networks"]["psmt"].mean if result.compared else np.nan
 

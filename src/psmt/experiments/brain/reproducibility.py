@@ -1,4 +1,7 @@
-"""Reproducibility of states and networks: compare two halves of the data, other methods, and surrogates."""
+"""Reproducibility of states and networks: do two halves of the data agree, more than with other methods or surrogates?
+
+Functions that fit take joined series: the series of all people, one after the other, and their `lengths`.
+"""
 
 import logging
 import warnings
@@ -42,9 +45,10 @@ MAX_WINDOW_STATES, MAX_WINDOWS = 8, 2_000
 
 
 def surrogate(series: Array, rng: np.random.Generator) -> Array:
-    """Draw a surrogate (time, n_regions) of a series (time, n_regions), with random Fourier phases.
+    """Return a surrogate (time, n_regions) of a series (time, n_regions), by randomising its Fourier phases.
 
-    All regions have the same phases, so that correlations and spectra are kept, as in a stationary linear process.
+    Each frequency is shifted by the same random phase in all regions. This keeps the spectra and correlations, and
+    makes the series a stationary linear process, without states.
 
     >>> x = np.random.default_rng(0).standard_normal((100, 3))
     >>> y = surrogate(x, np.random.default_rng(1))
@@ -63,7 +67,7 @@ def surrogate(series: Array, rng: np.random.Generator) -> Array:
 
 
 def halvings(n_people: int, max_splits: int, seed: int) -> list[tuple[int, ...]]:
-    """Return at most `max_splits` ways to halve the people. A way is given by the people of its first half.
+    """Return at most `max_splits` splits of the people into halves, each given by the indices of its first half.
 
     >>> halvings(4, 6, 0)
     [(0, 1), (0, 2), (0, 3)]
@@ -82,11 +86,11 @@ def halvings(n_people: int, max_splits: int, seed: int) -> list[tuple[int, ...]]
 
 
 def split_interval(scores: Array, n_people: int) -> Interval:
-    """Return the mean of the scores (n_splits,) of splits of the same people into halves, and its 95% interval.
+    """Return the mean of scores (n_splits,), one for each split of the people into halves, and its 95% interval.
 
-    All splits use the same people, so their scores depend on each other. The variance of their mean is therefore taken
-    as s^2 / n_splits + s^2 (Nadeau and Bengio 2003, for halves of equal size), where s^2 is the variance over splits.
-    With fewer than `FEWEST_VALUES` people or splits the interval is infinite.
+    The scores are not independent, because all splits use the same people. So the variance of the mean is taken as
+    s^2 / n_splits + s^2, where s^2 is the variance over splits (Nadeau and Bengio 2003, for halves of equal size). With
+    fewer than `FEWEST_VALUES` people or splits, the interval is infinite.
     """
     interval = mean_interval(scores, independent=True)
     if n_people < FEWEST_VALUES or not interval.is_finite:
@@ -105,13 +109,15 @@ def compare_halves(
     layers: dict[str, Any],
     states: dict[str, Any],
 ) -> Result:
-    """Return scores of how well the states of two halves of the people agree.
+    """Fit models to two halves of the people, and return scores of how well they agree.
 
-    `series` joins the cleaned series of all people, which have the `lengths`. `first` lists the people of the first
-    half. `draw` is the number of the surrogate that replaces the series, or None for the scans themselves. `layers` and
-    `states` are keyword arguments of `fit_group` and `rival_states`. The result has ``states`` (n_methods, n_measures),
-    the mean correlation of matched states; ``networks``, the mean correlation of matched atoms; and
-    ``likelihood_gain``, the mean of `likelihood_gains` when the model of each half is applied to the other half.
+    `series` has the preprocessed series of all people, one after the other, with `lengths` volumes each. `first` lists
+    the people of the first half. If `draw` is a number, it is the seed of a `surrogate` that replaces each series. If
+    it is None, the scans themselves are used. `layers` and `states` are keyword arguments of `fit_group` and
+    `rival_states`.
+
+    The result has ``states`` (n_methods, n_measures), the mean correlation of matched states; ``networks``, the mean
+    correlation of matched atoms; and ``likelihood_gain``, the mean of `likelihood_gains` of each half on the other.
     """
     people, n_states, seed = split(series, lengths), states["n_states"], states["seed"]
     numbers = {"swc": states["n_window_states"]}
@@ -139,17 +145,21 @@ def compare_halves(
 
 
 def likelihood_gains(model: StateModel, points: Sequence[Array], others: Sequence[Array], *, seed: int) -> list[float]:
-    """Return the gain in log-likelihood of each of `others` by `model` over a model with one state, in nats per volume.
+    """Return how much likelier each of `others` is under `model` than under a model with one state: nats per volume.
 
     `points` and `others` are trajectories (time, n_components). Both models are fitted to `points` and have the same
-    memory. So the gain is due to switching alone. Covariance and spectra do not contribute.
+    autoregressive coefficient (`memory`), so the gain in log-likelihood is due to switching alone.
     """
     single = fit_states(points, 1, seed=seed, n_starts=1, memories=(model.memory,))
     return [(model.score(own) - single.score(own)) / len(own) for own in others]
 
 
 def state_patterns(joined: Array, states: Ints, n_states: int) -> list[Array]:
-    """Return state patterns (n_states, n) in joined series, for each of `MEASURES`, or 0 for fewer than ten volumes."""
+    """Return the patterns of all states: activity (n_states, n_regions) and connectivity (n_states, n_pairs).
+
+    `joined` (all volumes, n_regions) are series, and `states` (all volumes,) the state of each volume. See `MEASURES`.
+    The patterns of a state with fewer than ten volumes are 0.
+    """
     pairs = np.triu_indices(joined.shape[1], 1)
     overall = correlation(joined)[pairs]
     activity, connectivity = np.zeros((n_states, joined.shape[1])), np.zeros((n_states, len(overall)))
@@ -162,19 +172,19 @@ def state_patterns(joined: Array, states: Ints, n_states: int) -> list[Array]:
 
 
 def match(one: Array, other: Array) -> float:
-    """Return the mean correlation of two sets of patterns (n, n_features), matched so that it is largest."""
+    """Match two sets of patterns (n, n_features) one to one, by largest mean correlation, and return this mean."""
     correlations = _unit_rows(one) @ _unit_rows(other).T
     return float(correlations[linear_sum_assignment(-correlations)].mean())
 
 
 def correlation(series: Array) -> Array:
-    """Return the correlations (n_regions, n_regions) of a series (time, n_regions). They are 0 for constant regions."""
+    """Return the correlation matrix (n_regions, n_regions) of a series (time, n_regions), 0 for constant regions."""
     unit = _unit_rows(series.T)
     return np.asarray(unit @ unit.T)
 
 
 def _unit_rows(values: Array) -> Array:
-    """Scale each row to mean zero and length one. Constant rows become zero."""
+    """Return the rows, each with mean 0 and norm 1. Constant rows become 0."""
     centred = values - values.mean(axis=1, keepdims=True)
     norms = np.linalg.norm(centred, axis=1, keepdims=True)
     return np.asarray(np.divide(centred, norms, out=np.zeros_like(centred), where=norms > 1e-12))
@@ -184,7 +194,7 @@ def _unit_rows(values: Array) -> Array:
 
 
 def state_methods() -> list[str]:
-    """Return the methods that can run in this environment. The HMM needs hmmlearn."""
+    """Return the keys of those `STATE_METHODS` that can run here. The Gaussian HMM needs hmmlearn."""
     return [name for name in STATE_METHODS if name != "hmm" or find_spec("hmmlearn") is not None]
 
 
@@ -199,10 +209,11 @@ def rival_states(
     window: int,
     seed: int,
 ) -> Result:
-    """Return the states ``hidden`` and ``states`` (all volumes,) that a method other than PSMT finds in joined series.
+    """Return two labels of each volume, ``hidden`` and ``states`` (all volumes,), by a method other than PSMT.
 
-    ``hidden`` are the states of the hidden Markov chain. ``states`` are those seen in the signal. They switch later,
-    because the blood response delays the signal. Only an autoregressive model distinguishes the two.
+    `series` has the series of all people, one after the other, with `lengths` volumes each. ``hidden`` is the state of
+    the hidden Markov chain. ``states`` is the state that contributes most to the measured signal, which follows the
+    chain with the delay of the blood response. For methods without an autoregressive model, both are the same.
     """
     people = split(series, lengths)
     if method == "swc":
@@ -219,12 +230,12 @@ def rival_states(
 
 
 def principal_axes(series: Array) -> Array:
-    """Return the principal axes (n_regions, n_regions) of centred series, one per column, the largest first."""
+    """Return the principal axes (n_regions, n_regions) of centred series as columns, by decreasing variance."""
     return np.asarray(np.linalg.eigh(series.T @ series)[1][:, ::-1])
 
 
 def window_number(*, series: Array, lengths: list[int], window: int, seed: int) -> Result:
-    """Return ``number``, the number of states for which k-means of sliding windows has the largest mean silhouette."""
+    """Return ``number``, the number of clusters of sliding-window correlations with the largest mean silhouette."""
     windows = np.concatenate([_windows(own, min(window, len(own)))[0] for own in split(series, lengths)])
     windows = windows[:: -(-len(windows) // MAX_WINDOWS)]
     scores = {2: 0.0}
@@ -235,9 +246,10 @@ def window_number(*, series: Array, lengths: list[int], window: int, seed: int) 
 
 
 def window_states(people: Sequence[Array], n_states: int, *, length: int, seed: int = 0) -> Ints:
-    """Return states (all volumes,) of series (time, n_regions) by k-means of the correlations in sliding windows.
+    """Return the state of each volume (all volumes,), by k-means of the correlations in sliding windows.
 
-    A volume has the state of the window whose centre is nearest. There are at most as many states as windows.
+    `people` has the series (time, n_regions) of each person. A window has `length` volumes. A volume has the state of
+    the window with the nearest centre. If there are fewer windows than `n_states`, there are as many states as windows.
     """
     correlations, centres = zip(*(_windows(series, min(length, len(series))) for series in people), strict=True)
     joined = np.concatenate(correlations)
@@ -250,7 +262,10 @@ def window_states(people: Sequence[Array], n_states: int, *, length: int, seed: 
 
 
 def _windows(series: Array, length: int) -> tuple[Levels, Array]:
-    """Return correlations (n_windows, n_pairs) in windows a quarter of their length apart, and centres (n_windows,)."""
+    """Return the correlations of regions (n_windows, n_pairs) in sliding windows, and their centres (n_windows,).
+
+    Successive windows begin a quarter of the window `length` apart.
+    """
     starts = np.arange(0, len(series) - length + 1, max(1, length // 4))
     pairs = np.triu_indices(series.shape[1], 1)
     found = [correlation(series[start : start + length])[pairs].astype(np.float32) for start in starts]
@@ -258,10 +273,11 @@ def _windows(series: Array, length: int) -> tuple[Levels, Array]:
 
 
 def hmm_states(joined: Array, lengths: list[int], n_states: int, *, n_components: int, seed: int = 0) -> Ints:
-    """Return states (all volumes,) of joined series (all volumes, n_regions) by a Gaussian HMM of principal components.
+    """Return the state of each volume (all volumes,), by a Gaussian HMM of the principal components of joined series.
 
-    Models with full covariances use `n_components` components, and models with diagonal covariances twice as many. Each
-    is fitted from two starts. The model that gains most likelihood per component over a single Gaussian is taken.
+    `joined` (all volumes, n_regions) has the series of all people, with `lengths` volumes each. Models with full
+    covariances use `n_components` components, and models with diagonal covariances twice as many. Each is fitted from
+    two initial values. The model with the largest gain in log-likelihood per component over one Gaussian is taken.
     """
     from hmmlearn.hmm import GaussianHMM
 

@@ -1,4 +1,4 @@
-"""Results of a study: predictions, components, states, and the reproducibility of the states."""
+"""Result of `psmt brain`: predictions, components, states, and the reproducibility of the states."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,17 +21,13 @@ from psmt.types import Array, Ints, Result
 
 @dataclass(frozen=True, eq=False)
 class BrainResult:
-    """All results of a study.
-
-    Scores of reproducibility are correlations of matched states or networks between two halves. The score
-    ``likelihood_gain`` is the gain in log-likelihood of the other half by the states of PSMT (see `likelihood_gains`).
-    """
+    """All results of `psmt brain`. The scores of agreement between two halves are those of `compare_halves`."""
 
     study: Study
     settings: BrainSettings
     model: GroupModel
     courses: Sequence[Course]
-    """The course of each person: the trajectory and states that the model finds."""
+    """For each person, the trajectory and states that the model finds."""
     patterns: Array
     """(n_states, n_regions): mean activity of these people in each state, in standard deviations of a region."""
     steps: Sequence[Sequence[ComponentStep]]
@@ -41,14 +37,13 @@ class BrainResult:
     errors: Array = field(default_factory=lambda: np.zeros((0, len(PREDICTORS), 1)))
     """(n_people, n_predictors, horizon): mean squared error divided by the variance."""
     comparisons: Mapping[str, Result] = field(default_factory=dict)
-    """Results of `compare_groups` for each of ``group`` and ``motion`` that is known, in the order of `measures`."""
+    """Results of `compare_groups` for the tests ``group`` and ``motion``, in the order of `measures`."""
     between: Mapping[str, Mapping[str, Array]] = field(default_factory=dict)
-    """Scores (n_splits,) between halves of the people, by measure and method. The measures are `MEASURES` and
-    `GROUP_MEASURES`."""
+    """Agreement (n_splits,) of halves of the people, by measure (`MEASURES` and `GROUP_MEASURES`) and method."""
     within: Mapping[str, Mapping[str, Array]] = field(default_factory=dict)
-    """Scores (n_compared,) between halves of each person's time, by measure and method."""
+    """Agreement (n_compared,) of halves of each person's time, by measure and method."""
     nulls: Mapping[str, Array] = field(default_factory=dict)
-    """Scores (n_draws,) of PSMT between halves of the people in each surrogate, averaged over splits, by measure."""
+    """Agreement (n_surrogates,) of halves of the people in each surrogate, by PSMT, mean over splits, by measure."""
     agreement: Mapping[str, float] = field(default_factory=dict)
     """Adjusted Rand index with the true states, by method. It is empty if the true states are not known."""
     hidden_agreement: Mapping[str, float] = field(default_factory=dict)
@@ -58,17 +53,17 @@ class BrainResult:
 
     @property
     def compared(self) -> bool:
-        """Whether predictions and comparisons were made. They are left out if a learned model was applied."""
+        """Whether there are predictions and comparisons. They are left out if an earlier model was applied."""
         return bool(self.between)
 
     @property
     def people(self) -> str:
-        """The number of people as text."""
+        """The number of people in words, such as '4 people'."""
         return "1 person" if len(self.courses) == 1 else f"{len(self.courses)} people"
 
     @property
     def states(self) -> list[Ints]:
-        """State (time,) of each volume, for each person."""
+        """For each person, the state (time,) of each volume."""
         return [course.states for course in self.courses]
 
     @property
@@ -83,34 +78,34 @@ class BrainResult:
 
     @property
     def n_compared(self) -> int:
-        """Number of people on whom methods and surrogates are compared."""
+        """Number of people on whose scans PSMT is compared with other methods and with surrogates."""
         return len(self.within["activity"]["psmt"])
 
     @property
     def seconds(self) -> float:
-        """Duration of a volume in seconds. It is 1 if no TR is known, so that times are in volumes."""
+        """Repetition time (TR) in seconds, or 1 if it is not known, so that times are in volumes."""
         return self.study.tr or 1.0
 
     @property
     def unit(self) -> str:
-        """Unit of times: 's', or 'volumes' if no TR is known."""
+        """Unit of times: 's', or 'volumes' if the repetition time (TR) is not known."""
         return "s" if self.study.tr else "volumes"
 
     # Statistics, each computed once
 
     @cached_property
     def mean_errors(self) -> dict[str, Array]:
-        """Mean error over people (horizon,), by predictor."""
+        """Prediction error (horizon,), averaged over people, for each predictor."""
         return dict(zip(PREDICTORS, self.errors.mean(axis=0), strict=True))
 
     @cached_property
     def group_dynamics(self) -> StateDynamics:
-        """Occupancy, dwell times and transitions of the states, over all people."""
+        """Occupancy, dwell times and transitions of the states, for all people together."""
         return state_dynamics(self.states, self.n_states)
 
     @cached_property
     def person_dynamics(self) -> dict[str, StateDynamics]:
-        """Occupancy, dwell times and transitions of the states of each person, by name."""
+        """Occupancy, dwell times and transitions of the states of each person, by the person's name."""
         found = [state_dynamics([own], self.n_states) for own in self.states]
         return dict(zip(self.study.names, found, strict=True))
 
@@ -122,12 +117,12 @@ class BrainResult:
 
     @property
     def switching(self) -> float:
-        """p-value of the test for states: the gain in likelihood against surrogates. NaN if states were not tested."""
+        """p-value of the test for states: is the gain in likelihood larger than in surrogates? NaN if not tested."""
         return self.surrogate_tests["likelihood_gain"].p_value if self.compared else np.nan
 
     @cached_property
     def between_means(self) -> dict[str, dict[str, Interval]]:
-        """Mean scores between halves of the people over all splits, with intervals, by measure and method."""
+        """Agreement between halves of the people: means over all splits with intervals, by measure and method."""
         return {
             measure: {name: split_interval(own, self.n_compared) for name, own in inner.items()}
             for measure, inner in self.between.items()
@@ -135,7 +130,7 @@ class BrainResult:
 
     @cached_property
     def within_means(self) -> dict[str, dict[str, Interval]]:
-        """Mean scores between halves of a person's time over all people, with intervals, by measure and method."""
+        """Agreement between halves of a person's time: means over people with intervals, by measure and method."""
         return {
             measure: {name: mean_interval(own, independent=True) for name, own in inner.items()}
             for measure, inner in self.within.items()
@@ -143,7 +138,7 @@ class BrainResult:
 
     @cached_property
     def surrogate_tests(self) -> dict[str, NullTest]:
-        """Tests of PSMT's scores between halves, by measure. Null model: surrogates with the same splits."""
+        """For each measure, a test whether halves of the people agree more than halves of surrogates, by PSMT."""
         return {
             name: NullTest(float(np.mean(scores["psmt"][:NULL_SPLITS])), self.nulls[name])
             if self.n_splits
@@ -152,7 +147,7 @@ class BrainResult:
         }
 
     def summary(self) -> dict[str, Any]:
-        """Return the numbers for summary.json, without claims and provenance."""
+        """Return the numbers for summary.json, except the claims and the provenance."""
         found: dict[str, Any] = {
             "subjects": self.study.names,
             "volumes": self.study.lengths,

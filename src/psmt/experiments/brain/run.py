@@ -1,4 +1,4 @@
-"""Run a whole study: tasks for each person, the states of the group, and the comparisons."""
+"""Run `psmt brain`: tasks for each person, the states of the group, and the comparisons."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -26,9 +26,10 @@ from psmt.utils.threads import one_blas_thread
 
 
 def study_brains(study: Study, settings: BrainSettings, run: Run) -> BrainResult:
-    """Run a study. Results of tasks that are already on disk are read instead of computed.
+    """Return all results for the people of a study. Tasks whose results are on disk are not computed again.
 
-    If the study has a learned model, this is applied to the people. Nothing is learned, and only groups are compared.
+    If the study has a model that was learned before, it is applied to these people. Then nothing is learned or
+    predicted, and only groups are compared.
     """
     settings.check_lengths(study.names, study.lengths)
     run = replace(run, name="brain")
@@ -81,9 +82,9 @@ def _each(
 def _compare(
     courses: Sequence[Course], n_states: int, study: Study, settings: BrainSettings, run: Run
 ) -> dict[str, Any]:
-    """Return fields of `BrainResult`: the scores between halves, and the agreement with the true states.
+    """Return fields of `BrainResult` by name: the agreement between halves, and with the true states if known.
 
-    Scans are scored with all methods, surrogates with PSMT only.
+    Scans are compared by all methods, surrogates by PSMT only.
     """
     people = [course.series for course in courses]
     methods = reproducibility.state_methods()
@@ -99,7 +100,7 @@ def _compare(
     }
 
     def scores(name: str, inputs: Iterable[dict[str, Any]], own: list[str], stage: str) -> dict[str, dict[str, Array]]:
-        """Compare halves for n inputs. Return n scores, or fewer for the HMM, by measure and by method in `own`."""
+        """Run `compare_halves` on n inputs. Return its n scores (one for the HMM) by measure and method in `own`."""
         found = _each(run, name, reproducibility.compare_halves, [how | one for one in inputs], stage)
         tables = [one["states"] for one in found]
         by_method = {
@@ -131,7 +132,10 @@ def _compare(
 def _agreement(
     joined: dict[str, Any], courses: Sequence[Course], study: Study, how: dict[str, Any], run: Run
 ) -> dict[str, Any]:
-    """Return the agreement with the true states, or {} if they are unknown. `rival_states` takes `joined` and `how`."""
+    """Return fields of `BrainResult` by name: agreement with the true states, or {} if these are not known.
+
+    `joined` and `how` are keyword arguments of `rival_states`.
+    """
     known = [truth for truth in study.truths[: len(courses)] if truth is not None]
     if len(known) < len(courses):
         return {}

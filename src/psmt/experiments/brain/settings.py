@@ -28,7 +28,7 @@ STEPS_PER_WINDOW = 8
 
 @dataclass(frozen=True, kw_only=True)
 class BrainSettings(Settings):
-    """Parameters of a study of some people's series."""
+    """Parameters of `psmt brain`: of its model, its predictions and its comparisons."""
 
     n_atoms: Annotated[
         int, Option("--atoms", "M: number of patterns of co-activation in the group's dictionary."), count(2)
@@ -73,11 +73,11 @@ class BrainSettings(Settings):
 
     @property
     def step(self) -> int:
-        """Number of volumes from one window to the next."""
+        """Number of volumes from the start of one window to the start of the next."""
         return max(1, self.window // STEPS_PER_WINDOW)
 
     def check_lengths(self, names: Sequence[str], lengths: Sequence[int]) -> None:
-        """Raise if a person's series is too short for two windows, or half of it has fewer volumes than states."""
+        """Raise if a person has too few volumes for two windows, or fewer than two for each state."""
         for name, length in zip(names, lengths, strict=True):
             if self.n_states != "auto" and self.n_states > length // 2:
                 raise NotEnoughFramesError(
@@ -92,7 +92,7 @@ class BrainSettings(Settings):
                 )
 
     def check_model(self, model: GroupModel) -> None:
-        """Raise if a parameter differs from the value in a learned model, because the model is not changed."""
+        """Raise if a parameter differs from that of a learned model, which is applied without changes."""
         for name, value in model.parameters.items():
             if getattr(self, name) != value:
                 raise ModelFileError(
@@ -164,17 +164,17 @@ class BrainOptions(TaskOptions):
     DEFAULT_SOURCE: ClassVar[Any] = ("builtin:bold",)
 
     def open(self, spec: Sequence[str], /) -> People:  # type: ignore[override]  # people are several sources
-        """Return the people, whose scans are not read yet, and the loaded model."""
+        """Return the people in these files, and the model to apply. Their scans are read later, by `read`."""
         from psmt.experiments.brain.subjects import find_people
 
         return find_people(spec, self.model, self.participants)
 
     def defaults_for(self, source: People, /) -> dict[str, Any]:
-        """Return the parameters of the learned model, or {} if there is none."""
+        """Return the parameters of the model that is applied, or {} if a model is to be learned."""
         return {} if source.model is None else source.model.parameters
 
     def read(self, source: People, progress: Progress, /) -> Study:
-        """Return the series of all people, with the regions that all of them have."""
+        """Read the scans. Return the series of all people, in those regions that all of them have."""
         from psmt.data.readers.scans import Parcels
         from psmt.experiments.brain.subjects import read_study
 

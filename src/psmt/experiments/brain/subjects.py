@@ -1,4 +1,4 @@
-"""Find people in files of all kinds, and read their series as arrays with the same regions."""
+"""Find the people of a study in files and folders, and read their series as arrays with the same regions."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -23,7 +23,7 @@ from psmt.utils.files import shown
 
 @dataclass(frozen=True, kw_only=True)
 class Study:
-    """Series of some people with the same regions."""
+    """The data of `psmt brain`: series of several people in the same regions, and what is known about the people."""
 
     names: Sequence[str]
     series: Sequence[Array]
@@ -56,9 +56,9 @@ class Study:
 
 @dataclass(frozen=True)
 class People:
-    """Names of people, and the files that their series will be read from.
+    """Names of the people of a study, and the files that their series will be read from.
 
-    Like every source of a command, it has the attributes ``name`` and ``n_frames``.
+    The attributes `name` and `n_frames` are those that every source of a command must have.
     """
 
     files: Sequence[tuple[str, str | Path]]
@@ -74,10 +74,10 @@ class People:
 
 
 def find_people(specs: Sequence[str], model: Path | None = None, participants: Path | None = None) -> People:
-    """Return the people in files, in a BIDS derivatives folder, or in ``builtin:bold``. Raise if a file is missing.
+    """Return the people in `specs`: files, BIDS derivatives folders, or ``builtin:bold`` (simulated scans).
 
-    `model` is the file of a group model to apply to them. `participants` is the table of the participants. If it is
-    None, the table in a BIDS folder, or in the dataset that contains the folder, is taken.
+    `model` is a file with a group model to apply to them. `participants` is the table of the participants. If it is
+    None, participants.tsv in a BIDS folder, or in the dataset that contains the folder, is used.
     """
     people: list[tuple[str, str | Path]] = []
     bids = False
@@ -116,10 +116,10 @@ def read_study(
     stop: int | None = None,
     progress: Progress = silent,
 ) -> Study:
-    """Return the series of all people, with the regions that all of them have.
+    """Read the series of all people, and return them in those regions that all people have.
 
-    `labels` is a file with the names of the regions. At most `stop` volumes of each person are read. `group` and
-    `covariates` are columns of the participants' table, see `read_participants`.
+    `parcels` says how regions are extracted from scans. `labels` is a file with the names of the regions. `group` and
+    `covariates` are columns of the participants' table. At most `stop` volumes of each person are read.
     """
     if people.bids and parcels.confounds is None:
         parcels = replace(parcels, confounds="simple")  # motion, white matter and ventricles
@@ -196,7 +196,7 @@ def _origin(people: People, parcels: Parcels, labels: Path | None, scans: Mappin
 
 
 def _as_in_model(study: Study, model: GroupModel) -> Study:
-    """Return the study with the regions of a model, in its order. Raise if a region is missing, or the TR differs."""
+    """Return the study with the model's regions, in its order. Raise if one is missing, or if the TRs differ."""
     missing = [name for name in model.regions if name not in study.regions]
     if missing:
         raise FrameSourceError(
@@ -244,7 +244,7 @@ def _read_one(spec: str | Path, parcels: Parcels, stop: int | None) -> tuple[Sca
 
 
 def _stored_tr(path: Path) -> float | None:
-    """Return the TR that a ``.npz`` file of a series contains, or None if there is none."""
+    """Return the repetition time (TR) that is stored in a ``.npz`` file, or None if there is none."""
     if path.suffix.lower() != ".npz":
         return None
     try:
@@ -277,7 +277,7 @@ def _common_tr(scans: Mapping[str, Scan]) -> float | None:
 
 
 def _common_regions(scans: Mapping[str, Scan], remarks: list[str]) -> list[str]:
-    """Return the regions that all people have, in the order of the first person. Report the others in `remarks`."""
+    """Return the regions that all people have, in the order of the first person. If some lack any, add a remark."""
     first, scan = next(iter(scans.items()))
     for name, other in scans.items():
         shared = set(scan.regions) & set(other.regions)
@@ -296,7 +296,7 @@ def _common_regions(scans: Mapping[str, Scan], remarks: list[str]) -> list[str]:
 
 
 def _varying(values: Mapping[str, Array], regions: Sequence[str], remarks: list[str]) -> list[int]:
-    """Return the indices of the regions that vary in all people. Report constant regions in `remarks`."""
+    """Return the indices of the regions that vary over time in all people. Add remarks on constant regions."""
     if len(regions) < 2:
         raise FrameSourceError(f"a series of {len(regions)} region has no networks; give at least two regions")
     constant: dict[int, str] = {}
