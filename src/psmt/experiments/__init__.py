@@ -1,8 +1,8 @@
 """Experiments on films and series. Each has a folder in this package and an entry in `EXPERIMENTS`.
 
-A folder holds ``settings.py`` (`COMMAND`: its name, help, parameters and options, without heavy imports) and
-``report.py`` (`EXPERIMENT`: how it runs, its files and its part in reports), see `psmt.experiments.contract`.
-`EXPERIMENTS` has the order of the report. An experiment comes after the experiments whose results it needs.
+A folder holds ``settings.py``, with `COMMAND` (name, help, parameters and options; no heavy imports), and
+``report.py``, with `EXPERIMENT` (how it runs, its files and its part in reports). `psmt.experiments.contract` defines
+both. Reports list experiments in the order of `EXPERIMENTS`, each after those whose results it needs.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ EXPERIMENTS = (
 
 
 def command_of(name: str) -> Command:
-    """Return the command of an experiment. `name` is a folder of this package or the import path of another package."""
+    """Return the command of an experiment. `name` is a folder of this package, or the import path of any package."""
     command: Command = import_module(f"{_package(name)}.settings").COMMAND
     return command
 
 
 def experiment_of(name: str) -> Experiment[Any, Any]:
-    """Return an experiment. This imports everything that the experiment needs."""
+    """Return the experiment `name` (as in `command_of`). This imports all modules that it needs."""
     experiment: Experiment[Any, Any] = import_module(f"{_package(name)}.report").EXPERIMENT
     return experiment
 
 
 def chapters() -> tuple[str, ...]:
-    """Return the experiments of the paper, which `psmt reproduce` runs."""
+    """Return the names of the experiments that `psmt reproduce` runs: those of the paper."""
     return tuple(name for name in EXPERIMENTS if command_of(name).chapter)
 
 

@@ -1,4 +1,4 @@
-"""What an experiment consists of: the parts that the command line, `psmt reproduce` and the report use."""
+"""Classes that define an experiment: its command, and the functions that run it and make its files and report."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SEE, USE, PAPER = "See it", "Use it", "The paper"
 
 @dataclass(frozen=True, kw_only=True)
 class Command:
-    """The command of an experiment. Its module must not have heavy imports."""
+    """The command of an experiment. The module that creates it must have no heavy imports, so that --help is fast."""
 
     name: str
     help: str
@@ -40,7 +40,10 @@ class Command:
 
 @dataclass(frozen=True, kw_only=True)
 class Experiment(Generic[S, R]):
-    """The parts of an experiment. Only `run` and `shown` are required. Arguments `files` map file names to contents."""
+    """The functions that make up an experiment. Only `run` and `shown` are required.
+
+    An argument called `files` maps the names of files to their contents.
+    """
 
     run: Callable[[Any, S, Run, Mapping[str, Any]], R]
     """``run(material, settings, run, earlier)`` returns the result. `material` is what `FilmOptions.read` returns, for
@@ -74,6 +77,6 @@ class Experiment(Generic[S, R]):
     """If True, nothing about the film is added to `page` and `summary`."""
 
     def written(self, result: R) -> dict[str, Any]:
-        """Return the content of all files by name, as bytes or as an iterator over parts."""
+        """Return the content of each file by its name: bytes, or an iterator over parts of the file."""
         made = {name: make(result) for name, make in self.files.items()}
         return {name: content for name, content in made.items() if content is not None}

@@ -1,4 +1,4 @@
-"""The report on one film: its page and its summary, for one experiment or for all experiments of the paper."""
+"""Make report.html and summary.json for one film, from one experiment or from all experiments of the paper."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "av", "matplotlib")
 
 @dataclass(frozen=True, kw_only=True)
 class FilmRecord:
-    """The film or series that was used."""
+    """What a report says about the film or series that was used."""
 
     name: str
     checksum: str | None
@@ -43,12 +43,12 @@ class FilmRecord:
 
     @property
     def kind(self) -> str:
-        """Return 'film' or 'series'."""
+        """Whether this is a 'film' or a 'series'."""
         return "film" if self.features is None else "series"
 
     @property
     def picture_shape(self) -> tuple[int, int] | None:
-        """Height and width of the picture whose pixels are the features. It is None if the features are not pixels."""
+        """Height and width of the patch whose pixels are the features, or None if the features are not pixels."""
         return None if self.patch_size is None else (self.patch_size, self.patch_size)
 
 
@@ -73,11 +73,11 @@ class FilmResults:
 
     @property
     def experiment(self) -> str:
-        """Name of the experiment that was asked for, or of the last one if there are several."""
+        """Name of the requested experiment, or of the last one if there are several."""
         return list(self.asked)[-1]
 
     def claims(self) -> list[Claim]:
-        """Return the claims of all experiments, in the order of the report."""
+        """Return the claims of all experiments with their verdicts, in the order of the report."""
         return [
             claim
             for name in self.used
@@ -85,7 +85,10 @@ class FilmResults:
         ]
 
     def answer(self, claims: Sequence[Claim], files: Mapping[str, Any]) -> Answer:
-        """Return the first answer of any experiment, with a count of confirmed claims. `files` as in `make_page`."""
+        """Return the answer that opens the report, followed by how many of the paper's claims were confirmed.
+
+        It is the answer of the first experiment that has one. `files` are those of `make_page`.
+        """
         found = [experiment_of(name).answer(result, files) for name, result in self.results.items()]
         own = next((one for one in found if one is not None), Answer())
         paper = [claim for claim in claims if claim.paper]
@@ -106,10 +109,10 @@ class FilmResults:
 
 
 def make_page(done: FilmResults, files: Mapping[str, Any]) -> Page:
-    """Return the page of the report. `files` maps names of files to their contents.
+    """Return the page of the report. `files` maps the names of files to their contents.
 
-    The page consists of the claims and sections of all experiments. An experiment that runs by itself may define its
-    own page instead. Facts of the film are added, unless `Experiment.complete` is True.
+    The page has the claims and sections of all experiments. A single experiment may define its own page instead (see
+    `Experiment.page`). Facts about the film are added, unless `Experiment.complete` is True.
     """
     film, own_report = done.film, experiment_of(done.experiment)
     custom = None if done.paper else own_report.page
@@ -152,7 +155,7 @@ def _common_page(done: FilmResults, files: Mapping[str, Any]) -> Page:
 
 
 def make_summary(done: FilmResults, page: Page) -> bytes:
-    """Return summary.json: the answer, the claims, and all numbers."""
+    """Return the content of summary.json: the answer, the claims, the settings and all numbers."""
     stated: dict[str, Any] = {"answer": page.answer.text, "next": page.answer.command or None}
     stated |= {"claims": {claim.key: claim.summary() for claim in page.claims}}
     if experiment_of(done.experiment).complete:
@@ -175,12 +178,12 @@ def make_summary(done: FilmResults, page: Page) -> bytes:
 
 
 def _short(name: str) -> str:
-    """Return the name of an experiment without the name of its package."""
+    """Return the last part of a dotted name: an experiment without its package."""
     return name.rpartition(".")[2]
 
 
 def film_facts(film: FilmRecord) -> list[Fact]:
-    """Return facts on the film: its name and checksum, and its patch or its features."""
+    """Return facts about the film for the report: name, checksum, and the patch or the features."""
     length = "" if film.n_frames is None else f", {film.n_frames:,} frames"
     facts = [Fact(film.kind.capitalize(), f"{film.name}{length}")]
     if film.checksum is not None:
@@ -197,18 +200,21 @@ def film_facts(film: FilmRecord) -> list[Fact]:
 
 
 def versions() -> dict[str, str]:
-    """Return the versions of Python and of the packages that a result may depend on."""
+    """Return the versions of Python and of `PACKAGES`, by name."""
     return {"python": platform.python_version()} | {name: version(name) for name in PACKAGES}
 
 
 def to_json(content: Any) -> bytes:
-    """Return content as a JSON file in UTF-8. Objects with a method `summary` are replaced by its result."""
+    """Return `content` as a JSON file in UTF-8, converted by `_plain`."""
     text = json.dumps(_plain(content), indent=2, allow_nan=False, ensure_ascii=False)
     return text.encode(errors="backslashreplace") + b"\n"
 
 
 def _plain(value: Any) -> Any:
-    """Convert a value to JSON types. Dataclasses and named tuples become objects, and NaN and infinity become null."""
+    """Return a value as JSON types. An object with a method `summary` is replaced by what the method returns.
+
+    Dataclasses and named tuples become dictionaries. NaN and infinity become None.
+    """
     if hasattr(value, "summary"):
         return _plain(value.summary())
     if is_dataclass(value) or hasattr(value, "_asdict"):

@@ -1,6 +1,7 @@
-"""Tasks on films that several experiments share: learn a dictionary, code a film, and reconstruct a window.
+"""Tasks that several experiments share: learn a dictionary, code a film, and reconstruct a window from its embedding.
 
-A window is reconstructed through its embedding. Experiments with equal inputs share the result of a task.
+Results are cached by their inputs, so experiments with equal inputs compute them once. Codes are passed in CSR format,
+as `pack_codes` returns them ("packed codes").
 """
 
 from collections.abc import Callable, Sequence
@@ -27,9 +28,9 @@ Coded = tuple[Array, Result]
 
 
 def code_film(patches: Array, sizes: Sequence[int], settings: Any, run: Run) -> list[Coded]:
-    """Return, for each number of atoms in `sizes`, a dictionary learned from all patches, and the codes of all patches.
+    """Learn a dictionary for each number of atoms in `sizes`, and return each with the codes of all patches.
 
-    The patches are an array (time, n_features). The settings have `alpha`, `max_epochs` and `seed`.
+    The patches are an array (time, n_features). `settings` has the attributes `alpha`, `max_epochs` and `seed`.
     """
     given: dict[str, Any] = {name: getattr(settings, name) for name in ("alpha", "max_epochs", "seed")}
     tasks = [dictionary_task(patches, n_atoms=size, **given, device=run.device) for size in sizes]
@@ -45,7 +46,7 @@ def code_film(patches: Array, sizes: Sequence[int], settings: Any, run: Run) -> 
 def dictionary_task(
     patches: Array, *, n_atoms: int, alpha: float = 1.0, max_epochs: int = 5, seed: int = 0, device: str = "cpu"
 ) -> Task:
-    """Return a task that learns a ``dictionary`` (n_atoms, n_features) from all patches (time, n_features)."""
+    """Return a task that calls `learn_dictionary` with these arguments."""
     inputs = {"patches": patches, "n_atoms": n_atoms, "alpha": alpha, "max_epochs": max_epochs, "seed": seed}
     return Task(f"dictionary-M{n_atoms:04d}", learn_dictionary, inputs | on_device(device))
 
@@ -53,25 +54,28 @@ def dictionary_task(
 def learn_dictionary(
     *, patches: Array, n_atoms: int, alpha: float, max_epochs: int, seed: int, device: str = "cpu"
 ) -> Result:
-    """Return the ``dictionary`` (n_atoms, n_features) of patches (time, n_features), and the ``objective`` by epoch."""
+    """Learn a ``dictionary`` (n_atoms, n_features) from patches (time, n_features).
+
+    The result also has the ``objective`` (n_epochs,) after each epoch.
+    """
     coder = SparseCoder(n_atoms=n_atoms, alpha=alpha, max_epochs=max_epochs, random_state=seed, device=device)
     return {"dictionary": coder.fit(patches).dictionary_, "objective": np.array(coder.objective_)}
 
 
 def code_patches(*, patches: Array, dictionary: Array, alpha: float, device: str = "cpu") -> Result:
-    """Return the packed codes of patches (time, n_features)."""
+    """Return the sparse codes of patches (time, n_features), in the format of `pack_codes`."""
     coder = SparseCoder.from_dictionary(dictionary, alpha=alpha, device=device)
     return pack_codes(coder.transform(patches, sparse_output=True))
 
 
 def pack_codes(codes: Array | csr_array) -> Result:
-    """Return the non-zero entries of codes (time, n_atoms) in CSR format: ``values``, ``columns`` and ``offsets``."""
+    """Return codes (time, n_atoms) as the three arrays of CSR format: ``values``, ``columns`` and ``offsets``."""
     own = csr_array(codes)
     return {"values": own.data, "columns": own.indices.astype(np.int32), "offsets": own.indptr.astype(np.int64)}
 
 
 def slice_codes(packed: Result, start: int, stop: int) -> Result:
-    """Return the packed codes of the frames from `start` up to, but not including, `stop`."""
+    """Return the codes ``[start:stop]``, in the format of `pack_codes`."""
     first, last = packed["offsets"][[start, stop]]
     return {
         "values": packed["values"][first:last],
@@ -81,7 +85,7 @@ def slice_codes(packed: Result, start: int, stop: int) -> Result:
 
 
 def unpack_codes(packed: Result, n_atoms: int) -> csr_array:
-    """Return packed codes as a sparse array (time, n_atoms)."""
+    """Return the codes that `pack_codes` packed, as a sparse array (time, n_atoms)."""
     parts = packed["values"], packed["columns"], packed["offsets"]
     return csr_array(parts, shape=(len(packed["offsets"]) - 1, n_atoms))
 
@@ -90,9 +94,10 @@ def unpack_codes(packed: Result, n_atoms: int) -> csr_array:
 
 
 def window_task(name: str, window: dict[str, Any], n_components: int, settings: Any, run: Run, **changed: Any) -> Task:
-    """Return the task `reconstruct_window` for a `window`: its ``patches``, ``dictionary`` and packed ``codes``.
+    """Return a task that calls `reconstruct_window` for a `window`, given by its patches, dictionary and codes.
 
-    The settings have `lam` and `departures` (options that can differ from the paper). `changed` replaces some of these.
+    `settings` has the attributes `lam` and `departures` (how the model differs from the paper). `changed` replaces
+    fields of `departures`.
     """
     departures = replace(settings.departures, **changed)
     inputs = {**window, "n_components": n_components, "lam": settings.lam}
@@ -102,9 +107,10 @@ def window_task(name: str, window: dict[str, Any], n_components: int, settings: 
 def reconstruct_window(
     *, patches: Array, dictionary: Array, codes: Result, device: str = "cpu", **given: Any
 ) -> Result:
-    """Return the ``mse`` (.., window) of patches (window, n_features) after embedding and recovery of packed codes.
+    """Return ``mse``, the error of each patch (window, n_features) of a window after `round_trip`.
 
-    The other parameters are those of `PSMT`. If `lam` has several values, the result has a row for each.
+    `codes` are the packed codes of the patches, and `given` other arguments of `round_trip`. The result has the shape
+    (window,), or (n_lam, window) for several values of `lam`.
     """
     unpacked, errors = unpack_codes(codes, len(dictionary)), []
     frames_of = round_trip(unpacked, dictionary, device=device, **given)
@@ -128,11 +134,11 @@ def round_trip(
     merge_parallel: bool = OURS.merge_parallel,
     device: str = "cpu",
 ) -> Callable[[Array, Array], Array]:
-    """Return a function that reconstructs frames from codes, through the embedding of the codes of a window.
+    """Learn an embedding from the codes of a `window` (window, n_atoms). Return a function that maps codes to frames.
 
-    The codes of the `window` (window, n_atoms) may be sparse. The returned function takes two arrays (time, n_atoms):
-    the codes to reconstruct, and current codes, whose activities are kept for atoms that do not vary in the window. It
-    returns frames (time, n_features), or one such array for each value of `lam`.
+    The function embeds codes, recovers codes from the embedding, and decodes these. Its arguments are two arrays
+    (time, n_atoms): the codes, and the current codes, which provide the activities of atoms that do not vary in the
+    window. It returns frames (time, n_features), or an array (n_lam, time, n_features) for several values of `lam`.
     """
     engine = engine_for(device)
     moments, atoms = WindowMoments.of(window, engine), engine.array(dictionary)

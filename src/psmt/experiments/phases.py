@@ -1,4 +1,7 @@
-"""Choose the parts of a film to predict by their reconstruction errors: first a segment, then phases inside it."""
+"""Choose the phases of a film, the short stretches that are predicted, by their reconstruction errors.
+
+As in the paper, the segment of a film with the least error is chosen first, and then two phases inside it.
+"""
 
 import math
 from collections.abc import Sequence
@@ -14,7 +17,7 @@ from psmt.types import Array
 
 @dataclass(frozen=True)
 class FilmPhase:
-    """A stretch of the film to predict."""
+    """A phase: a short stretch of the film that all methods predict."""
 
     name: str
     start: int
@@ -22,7 +25,7 @@ class FilmPhase:
 
 
 class Stretch(NamedTuple):
-    """Frames from `start` up to, but not including, `stop`, and their mean MSE."""
+    """The frames ``[start:stop]`` of a film, and their mean reconstruction error."""
 
     start: int
     stop: int
@@ -30,10 +33,10 @@ class Stretch(NamedTuple):
 
 
 def least_error(errors: Array, *, window: int, reaching: int = 0) -> Stretch:
-    """Return the segment of `window` frames whose errors have the smallest mean. The errors are an array (time,).
+    """Return the segment of `window` frames in which the errors (time,) have the smallest mean.
 
-    Successive segments begin a quarter of a window apart. Only segments that end at the frame `reaching` or later are
-    compared. If there are none, the last segment is returned. The paper's segment is 8448 to 9984.
+    Candidate segments begin a quarter of a window apart, and end at the frame `reaching` or later. If there are none,
+    the last segment of the film is returned. In the paper's film, the segment is 8448 to 9984.
     """
     length = min(window, len(errors))
     latest = len(errors) - length
@@ -42,20 +45,23 @@ def least_error(errors: Array, *, window: int, reaching: int = 0) -> Stretch:
 
 
 def phase_segment(errors: Array, *, window: int, horizon: int) -> Stretch:
-    """Return the segment of least error that has room for two phases after the first window of the film."""
+    """Return the segment with the least mean error that has room for two phases of `horizon` + 1 frames.
+
+    The phases must also begin after the first `window` frames of the film.
+    """
     both = 2 * (horizon + 1)
     return least_error(errors, window=max(window, both), reaching=window + both)
 
 
 def least_window(windows: Sequence[Stretch], *, window: int, horizon: int) -> Stretch | None:
-    """Return the sweep's window of least error with room for two phases after the first `window` frames, or None."""
+    """Return the one of `windows` with the least error that has room for two phases, as in `phase_segment`, or None."""
     both = 2 * (horizon + 1)
     fit = [own for own in windows if own.stop - own.start >= both and own.stop >= window + both]
     return min(fit, key=lambda own: own.mse, default=None)
 
 
 def error_memory(errors: Array) -> int:
-    """Return the number of frames after which the autocorrelation of the errors (time,) falls below 1/e.
+    """Return the smallest lag, in frames, at which the autocorrelation of the errors (time,) is below 1/e.
 
     >>> error_memory(np.sin(np.arange(400) / 8))
     10
@@ -70,13 +76,12 @@ def error_memory(errors: Array) -> int:
 def find_phases(
     errors: Array, *, window: int, horizon: int, search: Search = "segment", segment: Stretch | None = None
 ) -> list[FilmPhase]:
-    """Return the two stretches of a film whose mean errors differ most. They have no frame in common.
+    """Return the two phases of a film whose mean reconstruction errors differ most, without a common frame.
 
-    `errors` (time,) are reconstruction errors. The stretch with the lower error is called 'calm', the other 'lively'.
-    Each stretch has a whole window before it, and consists of a frame to receive and `horizon` frames to predict. With
-    ``search="segment"``, as in the paper, both lie inside `segment`, or inside the result of `phase_segment` if it is
-    None. With ``search="film"``, they may lie anywhere in the film. If there is room for one stretch only, it is called
-    'only'.
+    `errors` (time,) are the errors of all frames. The phase with the lower error is called 'calm', the other 'lively'.
+    A phase is one frame to receive and `horizon` frames to predict, and begins after the first `window` frames. With
+    ``search="segment"``, as in the paper, both lie inside `segment` (None: that of `phase_segment`). With
+    ``search="film"``, they may lie anywhere. If there is room for one phase only, it is called 'only'.
     """
     check_length(len(errors), window=window, horizon=horizon)
     length = horizon + 1

@@ -1,4 +1,4 @@
-"""Table 1 of the paper, and the comparison of two entries of the table."""
+"""Table 1 of the paper (reconstruction errors), and the comparison of two entries of such a table."""
 
 from collections.abc import Sequence
 
@@ -45,11 +45,11 @@ def compare(
     *,
     n_frames: int,
 ) -> Interval:
-    """Return log(trimmed mean of `last` / trimmed mean of `first`) with its interval.
+    """Return log(trimmed mean of `last` / trimmed mean of `first`) with its confidence interval.
 
-    Both are errors (n_windows, length) of windows of one film. The places are (start, stop) of each window. Errors are
-    paired by frame. The influence function of a trimmed mean is that of a mean of errors clipped at the quartiles. To
-    first order, the logarithm of the ratio is therefore a mean over frames, and the interval is that of this mean.
+    Both are errors (n_windows, length) of all frames in some windows of one film. `first_places` and `last_places` have
+    (start, stop) of each window. The log ratio is linearised: by the influence functions of both trimmed means, it is a
+    mean over frames of paired differences. The interval is that of this mean.
 
     >>> errors = np.random.default_rng(0).gamma(3.0, size=(20, 50))
     >>> places = [(50 * k, 50 * k + 50) for k in range(20)]
@@ -65,7 +65,7 @@ def compare(
 
 
 def _influence(errors: Array, places: Sequence[tuple[int, int]], n_frames: int) -> Array:
-    """Return the influence of each frame (n_frames,) on the log of the trimmed mean, NaN for frames without errors."""
+    """Return each frame's influence (n_frames,) on the log of the trimmed mean, or NaN if no window contains it."""
     kept = trimmed(errors)
     cut_off = np.clip(errors, kept[0], kept[-1])
     scores = (cut_off - cut_off.mean()) / ((1 - 2 * TRIMMED) * _mean(kept))
@@ -79,5 +79,5 @@ def _influence(errors: Array, places: Sequence[tuple[int, int]], n_frames: int) 
 
 
 def _mean(errors: Array) -> float:
-    """Return the mean of the errors, or a tiny positive number if all errors are 0."""
+    """Return the mean of the errors, or the smallest positive float if it is 0, so that its logarithm exists."""
     return max(float(errors.mean()), np.finfo(float).tiny)

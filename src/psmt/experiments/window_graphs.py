@@ -1,4 +1,4 @@
-"""The graph of one window. It links atoms that have similar columns of the window's embedding matrix P."""
+"""Graphs of atoms: two atoms are linked in a window if their columns of the window's embedding matrix P are similar."""
 
 from typing import Any
 
@@ -22,9 +22,9 @@ MIN_USES = 10
 def embed_runs(codes: csr_array, n_components: int, engine: Engine, *, run: int, **how: Any) -> tuple[Any, Any]:
     """Return the embedding matrix P (n_components, n_atoms) and the covariance matrix V (n_atoms, n_atoms) of codes.
 
-    The codes (time, n_atoms) consist of runs of `run` frames from different times. Second differences across the border
-    of two runs are left out, because a jump is not motion. `how` are options of `embed_window`. Half stencils are not
-    available, and the problem is solved in closed form.
+    The codes (time, n_atoms) consist of runs of `run` successive frames each, from different times. Second differences
+    across the border of two runs are left out, because a jump is not motion. P is computed in closed form. `how` are
+    the options `centred` and `rank_tol` of `embed_window`.
     """
     place = np.arange(codes.shape[0]) % run
     inner = np.flatnonzero((place > 0) & (place < run - 1))
@@ -52,7 +52,10 @@ def window_graph(
     device: str = "cpu",
     **how: Any,
 ) -> Result:
-    """Return the `similarity_graph` of a window, from codes of `pack_codes`. `how` are options of `embed_window`."""
+    """Return the graph of linked atoms in one window, see `similarity_graph`.
+
+    `codes` are the codes of the window as `pack_codes` returns them. `how` are options of `embed_window`.
+    """
     unpacked = unpack_codes(codes, n_atoms)
     embedding = embed_window(WindowMoments.of(unpacked, engine_for(device)), n_components, **how).matrix
     return similarity_graph(embedding, often_used(unpacked, min_uses), threshold=threshold, device=device)
@@ -69,11 +72,12 @@ def link_sets(
     device: str = "cpu",
     **how: Any,
 ) -> Result:
-    """Return the links between atoms in each of several sets of frames (n_sets, n_frames), from codes of `pack_codes`.
+    """Return the links between atoms in each of several sets of frames.
 
-    The result has ``edges`` (n_edges, 2), the linked atoms of all sets, one set after the other; ``counts`` (n_sets,),
-    the number of links in each set; and ``used`` (n_sets, n_atoms), a mask of the atoms that may have links.
-    `how` are options of `embed_runs`.
+    `frames` (n_sets, n_frames) are indices into `codes`, which are packed by `pack_codes`. `how` are options of
+    `embed_runs`. The result has ``edges`` (n_edges, 2), the pairs of linked atoms of all sets, one set after the other;
+    ``counts`` (n_sets,), the number of links in each set; and ``used`` (n_sets, n_atoms), whether an atom is active
+    often enough to have links.
     """
     engine, unpacked = engine_for(device), unpack_codes(codes, n_atoms)
     edges, used = [], np.zeros((len(frames), n_atoms), dtype=bool)
@@ -97,16 +101,15 @@ def compare_times(
     device: str = "cpu",
     **how: Any,
 ) -> Result:
-    """Return how well the similarities of atoms before some times agree with those after them.
+    """Compare the similarities of atoms before and after each of several times.
 
-    `blocks` (n_blocks, n_frames) are rows of the packed codes. `splits` (n_splits,) are the numbers of blocks before
-    each time. The similarity of two atoms is the cosine of their columns of P V (the embedding matrix times the
-    covariance of the codes), which are their covariances with the directions of the embedding. It groups atoms as
-    columns of P do, but varies much less with noise, because P contains the inverse of V. It is 0 if an atom is used in
-    fewer than `min_uses` frames. `how` are options of `embed_runs`.
+    `blocks` (n_blocks, n_frames) are indices of successive frames into the packed `codes`. Each of `splits` (n_splits,)
+    is a number of blocks: these come before the time, and the others after it. `how` are options of `embed_runs`.
 
-    Returns ``agreement`` (n_splits,): the correlation of the similarities before and after each time, over the pairs
-    of atoms that are used before or after it.
+    Return ``agreement`` (n_splits,): the correlation, over pairs of atoms, of the similarities before and after. The
+    similarity of two atoms is the cosine of their columns of P V, the covariances of the embedding's directions with
+    the atoms. This groups atoms as columns of P do, but is much less noisy, because P contains the inverse of V. It is
+    0 if an atom is active in fewer than `min_uses` frames.
     """
     engine, unpacked = engine_for(device), unpack_codes(codes, n_atoms)
 
@@ -131,18 +134,19 @@ def compare_times(
 
 
 def often_used(codes: csr_array, min_uses: int) -> Mask:
-    """Return a mask of the atoms that are active in at least `min_uses` of the codes (time, n_atoms)."""
+    """Return a mask (n_atoms,) of the atoms that are active in at least `min_uses` of the codes (time, n_atoms)."""
     return np.asarray(np.bincount(codes.indices, minlength=codes.shape[1]) >= min_uses)
 
 
 def similarity_graph(
     embedding: Any, may_link: Mask | None = None, *, threshold: float = THRESHOLD, device: str = "cpu"
 ) -> Result:
-    """Return the graph of the columns of an embedding matrix P (n_components, n_atoms). `may_link` is a mask of atoms.
+    """Return the graph of atoms with similar columns of an embedding matrix P (n_components, n_atoms).
 
-    The result has ``used`` (n_atoms,), a mask of the atoms in `may_link` whose column is not 0; ``edges``
-    (n_edges, 2), the linked atoms, sorted, lower number first; ``component`` (n_atoms,), the label of the connected
-    component; and ``component_size`` and ``neighbours`` (n_atoms,).
+    Only atoms in the mask `may_link` (n_atoms,) whose column is not 0 can have links. The result has ``used``
+    (n_atoms,), a mask of these atoms; ``edges`` (n_edges, 2), the sorted pairs of linked atoms; and for each atom
+    (n_atoms,) ``component``, the label of its connected component, ``component_size``, and ``neighbours``, the number
+    of its links.
     """
     engine = engine_for(device)
     n_atoms = embedding.shape[1]

@@ -1,10 +1,10 @@
-"""One declaration per parameter: a dataclass field has its type, option, help, constraint and default.
+"""Declare each parameter once, as a dataclass field with its type, option, help, constraint and default.
 
     n_atoms: Annotated[int, Option("--atoms", "M: number of atoms in the dictionary."), count()] = 512
 
-Everything else is derived from this field: the check of values, the option of the command and of ``psmt reproduce``,
-the names in error messages, the facts in a report, and the table of options in the docs. A field without an `Option` is
-a parameter of the library only. A field without a constraint has the constraint of its type, see `constraint_of`.
+Everything else is derived from this field: the check of values, the options of the command and of ``psmt reproduce``,
+the names in error messages, the facts in a report, and the table of options in the docs. A field without an `Option`
+cannot be set on the command line. A field without a constraint gets that of its type, see `constraint_of`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ RATIO = 3
 
 @dataclass(frozen=True)
 class Option:
-    """How the command line offers a parameter."""
+    """The command-line option of a parameter."""
 
     name: str = ""
     """The option as it is typed, such as ``--atoms``. It is empty for a parameter of the library only."""
@@ -54,14 +54,14 @@ class Option:
 
 
 class Derived(NamedTuple):
-    """A default that `make` computes from the value of the parameter `source`, if the user gives this value."""
+    """A default value ``make(value)``, which is used if the user gives a `value` for the parameter `source`."""
 
     source: str
     make: Callable[[Any], Any]
 
 
 class Declaration(NamedTuple):
-    """The declaration of a parameter, read from its dataclass field."""
+    """Everything that a dataclass field declares about a parameter."""
 
     name: str
     type: Any
@@ -74,7 +74,7 @@ class Declaration(NamedTuple):
 
     @property
     def default_text(self) -> str:
-        """Default in words, for help and docs. It is empty if there is no default to show."""
+        """The default value in words, for help and docs, or '' if there is none to show."""
         if self.option.default or self.default is False or self.default in (None, (), LEFT_OUT):
             return self.option.default
         text = value_text(self.default)
@@ -85,7 +85,7 @@ _KNOWN: dict[type, dict[str, Declaration]] = {}
 
 
 def declarations(cls: type) -> dict[str, Declaration]:
-    """Return the declarations of the fields of a dataclass, by name."""
+    """Return the declaration of each field of a dataclass, by the name of the field."""
     if cls in _KNOWN:
         return _KNOWN[cls]
     hints, quick = get_type_hints(cls, include_extras=True), getattr(cls, "PRESETS", {}).get("quick", {})
@@ -112,9 +112,10 @@ _BY_TYPE: dict[Any, Constraint] = {int: count(), float: real(), str: text, bool:
 
 
 def constraint_of(kind: Any, own: Constraint | None = None) -> Constraint | None:
-    """Return the constraint of a type. None and the words of a `Literal` are allowed if they are part of the type.
+    """Return the function that checks values of the type `kind`, or None if any value is allowed.
 
-    Other values must satisfy `own`. Without `own`, counts must be >= 1 and numbers >= 0.
+    Values must satisfy the constraint `own`. If it is None, integers must be >= 1 and floats >= 0. None and the words
+    of a `Literal` are also allowed if they are part of the type.
 
     >>> constraint_of(tuple[int, ...] | None, count(3))("window", (4, 2))
     Traceback (most recent call last):
@@ -137,16 +138,16 @@ def constraint_of(kind: Any, own: Constraint | None = None) -> Constraint | None
 
 
 def anything(_name: str, _value: object) -> None:
-    """Accept any value. This is the constraint of parameters that are checked where they are used."""
+    """Accept any value: a constraint for parameters that are checked elsewhere."""
 
 
 def offered(cls: type) -> Iterator[Declaration]:
-    """Return those declarations of a dataclass that have an option on the command line."""
+    """Return the declarations of those fields of a dataclass that have a command-line option."""
     return (declared for declared in declarations(cls).values() if declared.option.name)
 
 
 def from_library(module: str, name: str) -> Any:
-    """Return a field whose default is a constant of a module that is imported only when it is needed."""
+    """Return a dataclass field whose default is the constant `name` of a `module`, which is imported on demand."""
     return field(default_factory=lambda: getattr(import_module(module), name))
 
 
@@ -164,7 +165,7 @@ def value_text(value: Any) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Declared:
-    """Base of dataclasses whose fields declare parameters. It checks their values."""
+    """Base of dataclasses whose fields declare parameters. The values are checked when an object is created."""
 
     def __post_init__(self) -> None:
         found = declarations(type(self)).values()
@@ -173,7 +174,7 @@ class Declared:
 
 @dataclass(frozen=True, kw_only=True)
 class Settings(Declared):
-    """Parameters of an experiment."""
+    """Base of the parameters of an experiment."""
 
     PRESETS: ClassVar[Presets] = {}
     """Values that replace defaults, by preset: 'quick', and 'demo' for the built-in film."""
@@ -182,11 +183,11 @@ class Settings(Declared):
 
     @classmethod
     def make(cls, given: Mapping[str, Any] | None = None, *, preset: str = "", **fallbacks: Any) -> Self:
-        """Return settings with the given values.
+        """Return settings with the `given` values of parameters.
 
-        A value that is not given is derived from given ones if possible. Otherwise it is the fallback, the preset's
-        value or the default, in this order. Names that this class does not have are ignored, so that one mapping serves
-        several experiments.
+        A parameter that is not given gets the first of these that exists: the value that its `Derived` computes from
+        given values, the fallback, the value of the preset, the default. Names that this class does not have are
+        ignored, so that several experiments can use one mapping.
         """
         found, values = declarations(cls), dict(cls.PRESETS.get(preset, {}))
         values |= {name: value for name, value in fallbacks.items() if name in found}
@@ -200,13 +201,13 @@ class Settings(Declared):
         return cls(**values)
 
     def shared_with(self, other: type[Settings]) -> Settings:
-        """Return settings of another experiment, with the values of these settings for common parameters."""
+        """Return settings of the class `other`, with the values of these settings where both have the parameter."""
         mine = {name: getattr(self, name) for name in declarations(type(self))}
         return other.make({name: value for name, value in mine.items() if value != "auto"})
 
     @property
     def largest(self) -> int:
-        """The largest number of atoms, which determines how many workers fit into memory."""
+        """The largest number of atoms, from which the number of worker processes is computed."""
         sizes: int | tuple[int, ...] = getattr(self, "n_atoms", 0)
         return max(sizes) if isinstance(sizes, tuple) else sizes
 
@@ -214,12 +215,15 @@ class Settings(Declared):
         """Raise `NotEnoughFramesError` if a film of `n_frames` is too short."""
 
     def fitted(self, n_frames: int) -> tuple[Self | None, str]:
-        """Return settings that fit the film (None if no size fits), and a note on changed sizes ('' if unchanged)."""
+        """Adapt the settings to a film of `n_frames`, by smaller numbers of atoms and windows if they are too large.
+
+        Return the settings, or None if the film is too short for any, and a note on what changed ('' if nothing).
+        """
         self.check(n_frames)
         return self, ""
 
     def text(self) -> str:
-        """Return all parameters with their values, for the list of facts in a report."""
+        """Return the parameters with their values in one line, for the facts in a report."""
         parts = []
         for name, declared in declarations(type(self)).items():
             value = getattr(self, name)
@@ -233,18 +237,18 @@ class Settings(Declared):
 
 @dataclass(frozen=True, kw_only=True)
 class WindowSettings(Settings):
-    """Settings with a number of atoms and a window length in frames. Both are reduced if a film is too short."""
+    """Base of settings with a number of atoms and a window length, which `fitted` reduces for short films."""
 
     def needed(self) -> int:
-        """Return the number of frames that a film must have."""
+        """Return the smallest number of frames that a film must have."""
         raise NotImplementedError
 
     def smaller(self, n_atoms: int) -> Self:
-        """Return these settings with fewer atoms."""
+        """Return these settings with `n_atoms` atoms, and a window of `RATIO` frames per atom."""
         return replace(self, n_atoms=n_atoms, window=RATIO * n_atoms)  # type: ignore[call-arg]  # fields of subclasses
 
     def fitted(self, n_frames: int) -> tuple[Self | None, str]:
-        """Return settings with the largest sizes that fit the film (None if none fit), and a note on changed sizes."""
+        """Return settings with the largest number of atoms that a film of `n_frames` allows, as `Settings.fitted`."""
         asked: Any = self
         used: Any = self
         for used in (self, *map(self.smaller, smaller_sizes(asked.n_atoms))):
@@ -266,7 +270,7 @@ class WindowSettings(Settings):
 
 
 def check_length(n_frames: int, *, window: int, horizon: int) -> None:
-    """Raise unless a film of `n_frames` has room for a window, a frame to receive and `horizon` frames to predict."""
+    """Raise if a film of `n_frames` is too short for a window, one more frame, and `horizon` frames to predict."""
     needed = window + horizon + 1
     if n_frames < needed:
         raise NotEnoughFramesError(
@@ -276,7 +280,7 @@ def check_length(n_frames: int, *, window: int, horizon: int) -> None:
 
 
 def smaller_sizes(n_atoms: int) -> Iterable[int]:
-    """Return the numbers of atoms to try after `n_atoms`, largest first."""
+    """Return the numbers of atoms in `LADDER` below `n_atoms`, which are tried if a film is too short for it."""
     return [size for size in LADDER if size < n_atoms]
 
 

@@ -61,7 +61,7 @@ Device = Annotated[str, Option("--device", "Where to compute: cpu, or cuda for a
 
 
 def extrapolation_names() -> tuple[str, ...]:
-    """Return the names of all extrapolations. They are read from the source files, because imports are slow."""
+    """Return the names of all extrapolations, found in the source files, because importing them is slow."""
     spec = find_spec("psmt.extrapolation")
     folder = Path((spec and spec.origin) or "").parent
     found = (
@@ -86,7 +86,7 @@ Extrapolation = Annotated[
 
 
 def make_departures(literal: bool = False) -> Departures:
-    """Return the departures from the paper: none if `literal` is True, else those of the package."""
+    """Return in which points the model departs from the paper: in none if `literal`, else in those of the package."""
     from psmt.model.paper_options import OURS, Departures
 
     return Departures.literal() if literal else OURS

@@ -1,4 +1,4 @@
-"""Options of a command that are not parameters of its experiment: source, device, processes and folder."""
+"""Options of a command that are not parameters of its experiment: source, device, processes, folder of results."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _reading = count()  # numbers the temporary files of patches, so that their name
 
 @dataclass(frozen=True, kw_only=True)
 class FilmOptions(Declared, ABC):
-    """Options of all commands: the device, the part of the film, and the folder of results."""
+    """Base of the options of a command. It has those of all commands: device, part of the film, folder of results."""
 
     device: Device = "cpu"
     dtype: Annotated[Literal["float64", "float32"], Option("--dtype", "Precision; float32 on a GPU only.")] = "float64"
@@ -56,21 +56,21 @@ class FilmOptions(Declared, ABC):
 
     @abstractmethod
     def open(self, spec: Any, /) -> FrameSource | SeriesSource:
-        """Open the source that was named on the command line."""
+        """Open the source `spec` that was given on the command line. Its data are read later, by `read`."""
 
     @abstractmethod
     def read(self, source: Any, progress: Progress, /) -> Any:
-        """Return the data of the experiment. If they have an attribute `remarks`, it is printed before the results."""
+        """Read the data that the experiment takes. If they have an attribute `remarks`, the command prints it."""
 
     def check(self, _settings: Iterable[Settings], /) -> None:
-        """Raise an error for values that are wrong for every film, before any work is done."""
+        """Raise if an option is invalid whatever the film, before any work is done."""
         if self.engine != "cpu":
             from psmt.engines import engine_for
 
             engine_for(self.engine)
 
     def defaults_for(self, _source: Any, /) -> dict[str, Any]:
-        """Return values of parameters whose defaults depend on the source."""
+        """Return, by name, the defaults of those parameters whose default depends on the source."""
         return {}
 
     def record(self, source: Any, _material: Any, /) -> FilmRecord:
@@ -81,16 +81,16 @@ class FilmOptions(Declared, ABC):
         return FilmRecord(name=source.name, checksum=checksum, n_frames=source.n_frames)
 
     def surroundings(self, _source: Any, /) -> Callable[..., list[tuple[Levels, list[int]]]] | None:
-        """Return a function that reads the pixels around the patch (see `Run`), or None if there are none."""
+        """Return a function that reads the pixels around the patch, for `Run`, or None if there are none."""
         return None
 
     def executor(self, _n_atoms: int, /) -> AbstractContextManager[Executor | None]:
-        """Return a context that gives the executor of tasks. Here it gives None, so tasks run in this process."""
+        """Return a context manager that yields the executor of tasks. It yields None: tasks run in this process."""
         return nullcontext()
 
     @property
     def engine(self) -> str:
-        """Name of the device and precision, see `engine_for`."""
+        """Name of the engine for this device and precision, see `engine_for`."""
         from psmt.engines import engine_name
 
         return engine_name(self.device, self.dtype)
@@ -98,7 +98,7 @@ class FilmOptions(Declared, ABC):
 
 @dataclass(frozen=True, kw_only=True)
 class TaskOptions(FilmOptions):
-    """Options of commands whose work is split into tasks."""
+    """Options of commands whose work is split into tasks, which can run in several processes or on a cluster."""
 
     workers: Annotated[
         int | None,
@@ -114,7 +114,7 @@ class TaskOptions(FilmOptions):
     ] = None
 
     def executor(self, n_atoms: int, /) -> AbstractContextManager[Executor | None]:
-        """Return a context with an executor in processes of this machine, or on a cluster."""
+        """Return a context manager that yields an executor: processes of this machine, or a cluster."""
         from joblib import cpu_count
 
         from psmt.pipeline.executors import open_executor
@@ -127,9 +127,9 @@ class TaskOptions(FilmOptions):
 
 
 def workers_for(n_atoms: int, n_cpus: int) -> int:
-    """Return the number of processes for tasks of up to `n_atoms` atoms: one per CPU, if they fit into `MEMORY`.
+    """Return the number of worker processes: one per CPU, or as many as fit into `MEMORY`.
 
-    A worker is assumed to need 0.25 GiB with few atoms, and 0.9 GiB with 2048, mostly for matrices (n_atoms, n_atoms).
+    A process is assumed to need 0.25 GiB with few atoms, and 0.9 GiB with 2048, mostly for matrices (n_atoms, n_atoms).
 
     >>> [workers_for(2048, 64), workers_for(512, 64), workers_for(64, 4)]
     [3, 11, 4]
@@ -147,7 +147,7 @@ def _row_column(text: str) -> tuple[int, int]:
 
 @dataclass(frozen=True, kw_only=True)
 class PatchOptions(TaskOptions):
-    """Options of commands that work on one patch of each frame of a film, or on a series."""
+    """Options of commands that use one patch of each frame of a film, or a series."""
 
     frame_size: Annotated[int, Option("--size", "Side of the frame in pixels, after its centred square is shrunk.")] = (
         200
@@ -178,18 +178,18 @@ class PatchOptions(TaskOptions):
     ] = False
 
     def check(self, settings: Iterable[Settings], /) -> None:
-        """Check the options that all commands share, and that the patch lies inside the frame."""
+        """Raise if an option of all commands is invalid, or if the patch does not lie inside the frame."""
         super().check(settings)
         self.cutter()
 
     def defaults_for(self, source: Any, /) -> dict[str, Any]:
-        """Return the length of a series, and a penalty α that suits its number of features. Return {} for a film."""
+        """Return, for a series, its length and the penalty α for its number of features. Return {} for a film."""
         if not _is_series(source):
             return {}
         return {"series": True, "alpha": source.n_features**0.5 / PATCH_SIDE, "n_rows": source.n_frames}
 
     def record(self, source: Film | SeriesSource, values: Array, /) -> FilmRecord:
-        """Return name, checksum and length of the source, and the place of the patch or the names of the features."""
+        """Return name, checksum and length of the source, and the position of the patch or the names of features."""
         record = replace(super().record(source, values), n_frames=len(values))
         if _is_series(source):
             names = source.feature_names or tuple(map(str, range(source.n_features)))  # type: ignore[union-attr]
@@ -198,13 +198,13 @@ class PatchOptions(TaskOptions):
         return replace(record, **patch)
 
     def cutter(self) -> PatchCutter:
-        """Return the cutter of patches. Raise an error if the patch does not lie inside the frame."""
+        """Return the object that cuts patches out of frames. Raise if the patch does not lie inside the frame."""
         from psmt.data.patches import PatchCutter
 
         return PatchCutter(frame_size=self.frame_size, patch_size=self.patch_size, position=self.position)
 
     def open(self, spec: str, /) -> Film | SeriesSource:
-        """Open a film or a series that can be read again after an interruption."""
+        """Open a film or a series. Refuse streams, which could not be read again after an interruption."""
         from psmt.data import open_repeatable
         from psmt.utils.validation import warn_of_mistakes
 
@@ -218,11 +218,11 @@ class PatchOptions(TaskOptions):
         return source  # type: ignore[no-any-return]
 
     def read(self, source: Film | SeriesSource, progress: Progress, /) -> Array:
-        """Return standardised patches of a film, or a series with standardised features, as (time, n_features).
+        """Return an array (time, n_features): the standardised patches of a film, or a series.
 
-        Features are standardised because they may have different units. Experiments that predict standardise a series
-        again by its past, so that the future is not used. Patches of a long film are kept in a file in the folder of
-        results until the command ends.
+        Each feature of a series is standardised, because units may differ. Experiments that predict standardise it
+        again by its past, so that no information comes from the future. Patches of a long film are kept in a temporary
+        file in the folder of results.
         """
         from psmt.data.patches import read_values
         from psmt.series import Scaling
@@ -241,7 +241,7 @@ class PatchOptions(TaskOptions):
         return Scaling.of(values).standardise(values) if _is_series(source) else values
 
     def surroundings(self, source: Any, /) -> Callable[..., list[tuple[Levels, list[int]]]] | None:
-        """Return a function that reads the pixels around the patch, or None for a series and for too few pixels."""
+        """Return a function that reads the pixels around the patch, or None if it is a series or they are too few."""
         import numpy as np
 
         from psmt.data.patches import read_surroundings
