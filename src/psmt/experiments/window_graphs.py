@@ -16,7 +16,7 @@ from psmt.numerics.rank import RANK_TOL
 from psmt.types import Array, Ints, Mask, Result
 
 MIN_USES = 10
-"""Number of frames of a window in which an atom must be active to have links, because fewer are not reliable."""
+"""Number of frames of a window in which an atom must be active to have links. With fewer, links are unreliable."""
 
 
 def embed_runs(codes: csr_array, n_components: int, engine: Engine, *, run: int, **how: Any) -> tuple[Any, Any]:

@@ -25,7 +25,7 @@ FRAME_STYLES = {name: _STYLES.get(name, line_style(QUIET, 1.3)) for name in dict
 
 
 def scores_figure(result: VideoResult) -> Figure:
-    """Draw the error of each frame divided by that of copying. Mark cuts, and draw the surprise if it was computed."""
+    """Draw each method's error divided by that of copying, by frame, with cuts, and below it the surprise if known."""
     bins = result.scores.bins
     surprised = bool(np.isfinite(bins.surprise).any())
     figure, panels = panel_figure(
@@ -72,11 +72,14 @@ def scores_figure(result: VideoResult) -> Figure:
 
 
 def running_span(n: int) -> int:
-    """Return the number of points over which a curve of `n` points is averaged. It is odd, and 1 for short curves."""
+    """Return the width of the moving average of a curve of `n` points: an odd number, and 1 if `n` is below 200."""
     return 2 * (n // 200) + 1
 
 
 def running_ratio(bins: TimeBins, method: str, span: int) -> Array:
-    """Return the error of a method ÷ that of copying (n,), both averaged over `span` bins. NaN if copying is exact."""
+    """Return the ratio (n_bins,) of a method's error to that of copying, both averaged over `span` neighbouring bins.
+
+    It is NaN where copying has no error.
+    """
     error, copied = (uniform_filter1d(values, span) for values in (bins.mse[method], bins.copy_mse))
     return np.asarray(np.divide(error, copied, out=np.full(len(error), np.nan), where=copied > 1e-12))

@@ -1,4 +1,4 @@
-"""Paint a picture for each predicted frame: the frame, its prediction, the error, and the scores so far."""
+"""Paint the pictures of predicted.mp4: a frame, its prediction, the error, and the scores so far."""
 
 from collections.abc import Iterable
 from functools import lru_cache
@@ -31,25 +31,25 @@ _BEST, _WORST = np.log2(1 / 8), np.log2(2)
 
 
 def error_gain(past: ArrayLike) -> int:
-    """Return the factor that makes errors visible in pictures, from the changes in the past frames (time, ..)."""
+    """Return the factor by which errors are multiplied to be visible, from the changes in past frames (time, ..)."""
     change = float(np.sqrt(np.mean(np.diff(np.asarray(past), axis=0) ** 2)))
     return int(np.clip(round(0.3 / max(change, 1e-6)), 1, 20))
 
 
 def error_colours(predicted: Levels, frame: Levels, gain: float) -> NDArray[np.floating]:
-    """Return the errors of a prediction's luma as colours (height, width, 3): orange is too bright, blue too dark."""
+    """Return the error of the predicted brightness as colours (height, width, 3): orange too bright, blue too dark."""
     error = grey(predicted) - grey(frame)
     strength = np.clip(gain * np.abs(error), 0, 1)[:, :, None]
     return np.asarray(strength * np.where(error[:, :, None] > 0, to_rgb(WORSE), to_rgb(BETTER)))
 
 
 def pixels(frame: NDArray[np.floating]) -> Picture:
-    """Return a frame, in grey or in colour, as bytes (height, width, 3). Levels are clipped to the range 0 to 1."""
+    """Return a grey or colour frame as bytes (height, width, 3). Levels outside the range 0 to 1 are clipped."""
     return np.asarray(np.clip(255 * channels(frame, colour=True) + 0.5, 0, 255), dtype=np.uint8)
 
 
 def event_strip(last: Levels, predicted: Levels, frame: Levels) -> bytes:
-    """Return a JPEG file that shows, side by side, the frame before an event, what was expected, and what came."""
+    """Return a JPEG file of an event with three pictures: the frame before, the predicted frame, and the true frame."""
     titles = ("the frame before", "what was expected", "what came")
     pictures = [Image.fromarray(pixels(own)) for own in (last, predicted, frame)]
     width, height = pictures[0].size
@@ -69,9 +69,9 @@ def event_strip(last: Levels, predicted: Levels, frame: Levels) -> bytes:
 class FilmPainter:
     """Paints the pictures of one film, one after the other. Frames have the `shape` (height, width).
 
-    Each picture has a chart with one bar per frame, for `horizon` frames. If `horizon` is None, a full chart starts
-    again from the left. Errors are multiplied by `gain`. `painted` are rows of earlier frames, whose bars are drawn
-    first.
+    Each picture has a bar chart of the scores so far, with room for `horizon` frames. If `horizon` is None, the chart
+    is emptied when it is full. Errors are multiplied by `gain`. `painted` are the scores of frames that an interrupted
+    run has painted, whose bars are drawn first.
     """
 
     def __init__(
@@ -96,7 +96,7 @@ class FilmPainter:
             self._add_bar(row)
 
     def paint(self, row: FrameRow, copy_psnr: float, frame: Levels, predicted: Levels) -> Picture:
-        """Return a picture of a frame, its prediction and the luma's error. Frames may be in grey or in colour."""
+        """Return the next picture: a frame, its prediction, the error of the brightness, and the scores in `row`."""
         self._add_bar(row)
         canvas, unit = self._background.copy(), self._unit
         for k, picture in enumerate((frame, predicted, error_colours(predicted, frame, self._gain))):
@@ -113,7 +113,7 @@ class FilmPainter:
         return np.asarray(canvas)
 
     def _fit(self, picture: NDArray[np.floating]) -> Picture:
-        """Return a frame with levels between 0 and 1 as bytes, in the size of a panel."""
+        """Return a frame as bytes (see `pixels`), enlarged or reduced to the size of a panel."""
         shown = pixels(picture)
         if self._shrink > 1:
             return np.asarray(Image.fromarray(shown).reduce(self._shrink))
@@ -143,13 +143,13 @@ class FilmPainter:
         return canvas
 
     def _level(self, ratio: float) -> float:
-        """Return the vertical position of a ratio in the chart."""
+        """Return the vertical position, in pixels, of an error ratio in the bar chart."""
         _, top, _, bottom = self._chart
         share = (np.clip(np.log2(max(ratio, 1e-9)), _BEST, _WORST) - _BEST) / (_WORST - _BEST)
         return float(bottom - share * (bottom - top))
 
     def _add_bar(self, row: FrameRow) -> None:
-        """Draw the bar of a frame on the background, which all later pictures share."""
+        """Add the bar of a frame to the background, from which all later pictures are made."""
         self._errors += row.mse, row.copy_mse
         if self._n == self._n_bars:
             self._n, self._background = 0, self._paint_background()
@@ -163,7 +163,7 @@ class FilmPainter:
             ImageDraw.Draw(self._background).rectangle(box, fill=_ratio_colour(row.ratio))
 
     def _write(self, draw: ImageDraw.ImageDraw, x: float, y: float, *parts: tuple[str, str]) -> float:
-        """Write pairs of (text, colour) in one line, starting at (x, y). Return the x at which they end."""
+        """Write pairs of (text, colour) in one line from (x, y) on. Return the x where the line ends."""
         for text, colour in parts:
             draw.text((x, y), text, font=self._text, fill=colour)
             x += draw.textlength(text, font=self._text)

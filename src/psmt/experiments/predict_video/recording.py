@@ -1,8 +1,8 @@
 """Record scores of a film while it is predicted: tables on disk, a few pictures, and checkpoints to resume from.
 
-Memory does not grow with the film. The rows of the tables are written to files in the folder ``tasks``. A checkpoint is
-one file with the rest of the state. It is written after the rows and the pieces of films that it refers to, so that
-these always exist. All files are removed when the results have been written.
+Memory does not grow with the film, because the rows of the tables are written to files in the folder ``tasks``. A
+checkpoint is a file with the rest of the state. It is written last, so that the rows and pieces of the film that it
+refers to exist. All these files are removed when the results have been written.
 """
 
 import json
@@ -43,11 +43,11 @@ _PREFIX = "predict-video-"
 
 
 class FrameMethod(Predictor, Stateful, Protocol):
-    """Protocol of predictors whose state can be saved, so that a resumed run gives the same results bit for bit."""
+    """A predictor whose state can be saved and restored, so that a resumed run gives identical results."""
 
 
 class Event(NamedTuple):
-    """A row of events.csv."""
+    """A row of events.csv: a cut, a flash, or another surprise."""
 
     frame: int
     time: float
@@ -58,7 +58,7 @@ class Event(NamedTuple):
 
 
 class EventStrip(NamedTuple):
-    """Pictures of an event: its frame, its size, and the bytes of a JPEG file, see `event_strip`."""
+    """The picture of an event (a JPEG file, see `event_strip`), with its frame and its size."""
 
     frame: int
     size: float
@@ -66,15 +66,15 @@ class EventStrip(NamedTuple):
 
 
 class CsvLogError(PSMTError, ValueError):
-    """The file of a log was changed by another program."""
+    """Raised if another program changed the file of a `CsvLog`."""
 
 
 class CsvLog(Generic[Record]):
-    """Rows of a CSV file without a header, appended in chunks.
+    """A table that grows row by row in a CSV file without a header. Iteration yields the rows.
 
-    Rows are named tuples of int, float and str. Without a `path`, the file is temporary and is removed together with
-    the log. The log stores the number of bytes that it has written. So a resumed run overwrites the rows that a killed
-    run wrote after its last checkpoint, and two runs at once write the same bytes.
+    `kind` is the type of the rows: a named tuple of int, float and str. Without a `path`, the file is temporary. The
+    log counts the bytes that it wrote, so a resumed run overwrites the rows that a killed run wrote after its last
+    checkpoint, and two runs at the same time write the same bytes.
     """
 
     def __init__(self, kind: type[Record], path: str | os.PathLike[str] | None = None) -> None:
@@ -87,7 +87,7 @@ class CsvLog(Generic[Record]):
         self._buffer: list[Record] = []
 
     def add(self, rows: Iterable[Record]) -> None:
-        """Append rows."""
+        """Append rows. They may stay in memory until `flush`."""
         self._buffer += rows
         if len(self._buffer) >= _BUFFERED:
             self.flush()
@@ -110,18 +110,18 @@ class CsvLog(Generic[Record]):
             yield from map(self._kind._make, block.tolist())
 
     def blocks(self) -> Iterator[NDArray[Any]]:
-        """Yield the rows as structured arrays (n,) of limited size."""
+        """Yield the rows as structured arrays (n,), a limited number of rows at a time."""
         lines = (line.decode() for line in self._lines())
         while block := list(islice(lines, _BLOCK)):
             yield np.loadtxt(block, dtype=row_dtype(self._kind), delimiter=",", comments=None, ndmin=1)
 
     def table(self) -> Iterator[bytes]:
-        """Yield the lines of the table as a CSV file, with a header line first."""
+        """Yield the lines of a CSV file with all rows, after a header line."""
         yield csv_lines([self._kind._fields])
         yield from self._lines()
 
     def get_state(self) -> tuple[int, int]:
-        """Write all rows to the file. Return the number of bytes and their checksum."""
+        """Write all rows to the file. Return the number of bytes in the file and their checksum."""
         self.flush()
         return self._size, self._checksum
 
@@ -144,15 +144,15 @@ class CsvLog(Generic[Record]):
 
 
 def row_dtype(kind: type[Any]) -> np.dtype[Any]:
-    """Return a structured dtype with the fields of a named tuple of int, float and str."""
+    """Return a structured dtype with the fields of `kind`, a named tuple of int, float and str."""
     hints = get_type_hints(kind)
     return np.dtype([(name, {int: "i8", float: "f8"}.get(hints[name], "U32")) for name in kind._fields])
 
 
 class Recorder:
-    """Records the scores, rollouts and events of all steps, pictures of the largest events, and unfinished rollouts.
+    """Collects the results of a film step by step: scores, rollouts, events, and pictures of the largest events.
 
-    `path` maps the name of a table to its file, or to None for a temporary file. Events have a time if `fps` is known.
+    ``path(name)`` returns the file of a table, or None for a temporary file. `fps`, if known, gives events a time.
     `false_alarms` is the accepted rate of false events per frame.
     """
 
@@ -182,7 +182,7 @@ class Recorder:
         self._fps, self._detector = fps, EventDetector(false_alarms)
 
     def add(self, step: Step) -> None:
-        """Record the next step."""
+        """Record the predictions of the next frame."""
         self.n += 1
         self.rows.add(step.rows.values())
         self.rollouts.add(step.rollouts)
@@ -202,12 +202,12 @@ class Recorder:
             self.event_strips = nlargest(MOST_EVENTS, strips, key=lambda strip: strip.size)
 
     def finish(self) -> None:
-        """Record the last event, whose kind is now final."""
+        """Write the last event to the table. Its kind can no longer change."""
         self.events.add([] if self.last_event is None else [self.last_event])
         self.last_event = None
 
     def get_state(self) -> Result:
-        """Return the state without the rows of the tables, as arrays. ``values`` is JSON and names the other arrays."""
+        """Return the state as arrays, without the rows of tables. ``values`` is a JSON text that names the others."""
         arrays: Result = {}
 
         def store(value: Any) -> Any:
@@ -237,10 +237,10 @@ class Recorder:
 
 
 class Checkpoint:
-    """Files in the folder of the results from which a killed run is resumed.
+    """Saves the state of a run in files in the folder of results, so that a killed run can be resumed.
 
-    The `key` is a hash of everything that the results depend on. It is None for a source that can be read only once:
-    tables and pieces of the film are then written too, but the run cannot be resumed.
+    `key` is a hash of everything that the results depend on. It is None for a source that can be read only once: then
+    no state is saved, but the tables and pieces of the film are written to the same place.
     """
 
     def __init__(self, folder: str | os.PathLike[str], key: str | None) -> None:
@@ -252,7 +252,7 @@ class Checkpoint:
 
     @contextmanager
     def opened(self) -> Iterator[None]:
-        """Return the context of a run. It prepares the folder, and cleans it if the run fails before a checkpoint."""
+        """Return a context for the run. It creates the folder, and removes the files if no checkpoint was saved."""
         self._state.parent.mkdir(parents=True, exist_ok=True)
         clear_stale(self._state.parent, f"{_PREFIX}*")
         try:
@@ -263,18 +263,18 @@ class Checkpoint:
             raise
 
     def path(self, name: str) -> Path:
-        """Return the path of a file that is removed together with the checkpoint."""
+        """Return the path of the file `name` of this run, which `clear` removes."""
         return self._folder / "tasks" / f"{self._name}-{name}"
 
     @contextmanager
     def segment(self, *, fps: float | None) -> Iterator[Callable[[Picture], None]]:
-        """Return a context in which the next piece of the film is written. It yields a function that adds a picture."""
+        """Return a context that writes the next piece of the film. It yields a function that appends a picture."""
         self.segments.append(self._piece(len(self.segments)))
         with writing_film(self.segments[-1], fps=fps) as add:
             yield add
 
     def save(self, recorder: Recorder, methods: Mapping[str, FrameMethod]) -> None:
-        """Write a checkpoint with the states of the recorder and of the methods."""
+        """Save the states of the recorder and of the methods, unless the key is None."""
         if self._key is not None:
             state = recorder.get_state()
             for name, method in methods.items():
@@ -282,7 +282,10 @@ class Checkpoint:
             save_result(self._state, self._key, state | {"segments": np.array(len(self.segments))})
 
     def resume(self, make: Callable[[], Recorder], methods: Mapping[str, FrameMethod]) -> Recorder | None:
-        """Restore the methods from the last checkpoint, and return its recorder, or None without a valid checkpoint."""
+        """Restore the methods from the last checkpoint. Return its recorder, or None if there is no valid checkpoint.
+
+        ``make()`` returns a new recorder, whose state is then restored.
+        """
         found = None if self._key is None else load_result(self._state, self._key)
         if found is None:
             return None
@@ -300,7 +303,7 @@ class Checkpoint:
         return recorder
 
     def clear(self) -> None:
-        """Remove the checkpoint, its tables and its pieces of the film."""
+        """Remove the saved state, the tables and the pieces of the film."""
         clear_checkpoints(self._folder, self._name)
 
     def _piece(self, number: int) -> Path:
@@ -308,7 +311,7 @@ class Checkpoint:
 
 
 def clear_checkpoints(folder: str | os.PathLike[str], name: str = _PREFIX) -> None:
-    """Remove the checkpoints in a folder of results, or only those whose name begins with `name`."""
+    """Remove the files of all checkpoints in a folder of results, or of those whose name begins with `name`."""
     tasks = Path(folder) / "tasks"
     for path in tasks.glob(f"{name}*"):
         path.unlink(missing_ok=True)

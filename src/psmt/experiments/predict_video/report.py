@@ -1,4 +1,4 @@
-"""Declaration and report of the experiment `psmt predict-video`."""
+"""The experiment `psmt predict-video`: its files, and its report with claims, tables, figures and events."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -35,7 +35,7 @@ _SHOWN_EVENTS = 6  # number of the largest events whose pictures are on the page
 
 
 def verdict(result: VideoResult) -> str:
-    """Return sentences that say whether the frame predictor beat copying the last frame, and where it did not."""
+    """Return sentences that say whether the frame predictor beat copying the last frame, and which methods beat it."""
     scores = result.scores
     own, wins = scores.summaries["frame_predictor"].ratio, scores.summaries["frame_predictor"].wins
     if not isfinite(own):
@@ -51,7 +51,7 @@ def verdict(result: VideoResult) -> str:
 
 
 def events_text(result: VideoResult) -> str:
-    """Return a sentence with the number of events of each kind."""
+    """Return a sentence with the number of cuts, flashes and surprises."""
     plurals: dict[Kind, str] = {"cut": "cuts", "flash": "flashes", "surprise": "surprises"}
     counts = {kind: result.event_counts.get(kind, 0) for kind in plurals}
     texts = [f"{n} {plurals[kind] if n > 1 else kind}" for kind, n in counts.items() if n]
@@ -59,7 +59,7 @@ def events_text(result: VideoResult) -> str:
 
 
 def frame_claims(result: VideoResult) -> list[Claim]:
-    """Return all claims on predicted frames."""
+    """Return the claims that the frame predictor beats copying and other methods, also in rollouts, with verdicts."""
     scores = result.scores
     own = scores.summaries["frame_predictor"]
     peers = [other for name, other in scores.summaries.items() if name not in ("frame_predictor", "copy")]
@@ -102,7 +102,7 @@ def frame_claims(result: VideoResult) -> list[Claim]:
 
 
 def _evidence(excess: Interval, other: str) -> Evidence:
-    """Return the evidence that the error of the frame predictor is smaller than the error of another method."""
+    """Return evidence that the frame predictor beats another method, from `FilmScores.excess`."""
     return Evidence(
         name=f"error relative to {other}",
         statistic=excess,
@@ -114,7 +114,10 @@ def _evidence(excess: Interval, other: str) -> Evidence:
 
 
 def _better_methods(scores: FilmScores) -> str:
-    """Return a sentence on the horizons at which another method was better. Without rollouts, it is '' if none was."""
+    """Return a sentence that names the methods with a lower error, and how many frames ahead, or says there are none.
+
+    Without rollouts it is '' if there are none.
+    """
     winners: dict[str, list[int]] = {}
     # For one frame ahead, all frames count, not only those at which rollouts begin.
     for step, summaries in (scores.rollouts | {1: scores.summaries}).items():
@@ -132,7 +135,7 @@ def _better_methods(scores: FilmScores) -> str:
 
 
 def frames_page(result: VideoResult) -> Page:
-    """Return the page of the report."""
+    """Return the report of `psmt predict-video`."""
     first, last = result.start + 1, result.start + result.horizon
     sections = [
         Section(
@@ -199,7 +202,7 @@ def _event_picture(result: VideoResult, event: Event) -> Picture:
 
 
 def events_page(result: VideoResult) -> Page:
-    """Return a page with a strip of three pictures for each of the largest events."""
+    """Return the content of events.html: pictures of the largest events, see `event_strip`."""
     n_events, largest = sum(result.event_counts.values()), result.largest_events
     listed = "all" if n_events == len(largest) else f"the {len(largest)} largest"
     lead = f"{events_text(result)} This page shows {listed} of them, in the order of the film."
@@ -209,7 +212,7 @@ def events_page(result: VideoResult) -> Page:
 
 
 def frames_table(result: VideoResult) -> Table:
-    """Return the table of the mean scores of all methods, lowest error first."""
+    """Return a table of the mean scores of each method one frame ahead, lowest error first."""
     height, width = result.shape
     caption = f"One frame ahead, means over {result.horizon:,} frames of {width} × {height} pixels"
     columns = [
@@ -226,7 +229,7 @@ def frames_table(result: VideoResult) -> Table:
 
 
 def rollout_table(result: VideoResult) -> Table:
-    """Return the table of errors divided by the error of copying, by steps ahead."""
+    """Return a table of each method's error in rollouts, divided by that of copying, by number of frames ahead."""
     by_step = result.scores.rollouts
 
     def column(step: int) -> Column:
@@ -276,7 +279,7 @@ def _colour_text(result: VideoResult) -> str:
 def predict_film(
     material: tuple[FrameSource, FrameReader], settings: VideoSettings, run: Run, _earlier: Mapping[str, Any]
 ) -> VideoResult:
-    """Return the predictions of a film, and paint a picture of each of them."""
+    """Predict a film, and paint a picture of each prediction for predicted.mp4. Return the result."""
     film, reader = material
     began = perf_counter()
 
@@ -292,7 +295,7 @@ def predict_film(
 
 @contextmanager
 def _film(result: VideoResult, folder: Path) -> Iterator[None]:
-    """Return a context for writing all other files. At its end, it writes the film and removes the checkpoints."""
+    """Return a context that writes the film together with the other files, and then removes the checkpoints."""
     with joining_films(result.segments, folder / FILM):
         yield
     clear_checkpoints(folder)

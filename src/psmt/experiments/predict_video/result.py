@@ -1,4 +1,4 @@
-"""Result of predicting a film: tables on disk, their summary, and pictures of events."""
+"""Result of `psmt predict-video`: tables on disk, their summary, and pictures of events."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -28,7 +28,7 @@ BLOCK = 25
 
 
 class FrameSummary(NamedTuple):
-    """Means of a method over all predicted frames, or over one step of all rollouts."""
+    """Mean scores of a method, over all predicted frames, or over all rollouts at one number of frames ahead."""
 
     method: str
     mse: float
@@ -45,13 +45,13 @@ class FrameSummary(NamedTuple):
 
 
 def summarise_frames(rows: Iterable[FrameRow] | Iterable[RolloutRow]) -> dict[str, FrameSummary]:
-    """Return the means of each method, lowest error first. PSNR and SSIM are computed for each frame, then averaged."""
+    """Return the mean scores by method, lowest error first. PSNR and SSIM are averaged over frames."""
     listed = list(rows)
     return _summaries(_group_sums([np.array(listed, dtype=row_dtype(type(listed[0])))], "method"))
 
 
 class TimeBins(NamedTuple):
-    """Scores over time in bins of equal length. In most films, a bin is one frame."""
+    """Scores over time, in `n` bins of equal length. A bin is one frame, or several in a long film (`MOST_BINS`)."""
 
     length: int
     """Number of frames per bin. The last bin may have fewer."""
@@ -69,7 +69,7 @@ class TimeBins(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class FilmScores:
-    """Summary of all scores of a film. Its size does not grow with the film."""
+    """Summary of the scores of all methods on a film. Its size does not depend on the length of the film."""
 
     n: int
     """Number of predicted frames."""
@@ -82,7 +82,7 @@ class FilmScores:
 
     @classmethod
     def of(cls, rows: CsvLog[FrameRow], rollouts: CsvLog[RolloutRow]) -> Self:
-        """Summarise the tables of a film."""
+        """Return the summary of two tables: scores one frame ahead, and scores of rollouts."""
         sums = _group_sums(rows.blocks(), "method")
         steps = _group_sums(rollouts.blocks(), "step", "method")
         n = int(sums[("frame_predictor",)][0])
@@ -98,7 +98,7 @@ class FilmScores:
         )
 
     def excess(self, method: str) -> Interval:
-        """Return the error of the frame predictor ÷ that of a method, minus 1, with interval. NaN if divided by 0."""
+        """Return (error of the frame predictor / error of `method`) - 1 with its interval. NaN if the latter is 0."""
         own, other = self.bins.mse["frame_predictor"], self.bins.mse[method]
         if not other.any():
             return Interval(np.nan, -np.inf, np.inf)
@@ -111,10 +111,9 @@ _SUMMED = ("mse", "copy_mse", "psnr", "ssim", "colour_mse", "colour_copy_mse")
 
 
 def _group_sums(blocks: Iterable[NDArray[Any]], *by: str) -> dict[tuple[Any, ...], Array]:
-    """Group rows by the fields `by`. Return for each group the number of rows, the wins, and the sums of the scores.
+    """Group rows by the fields `by`. Return, for each group, an array of counts and sums.
 
-    A win is a row whose MSE is below that of copying. The scores are the MSE, the MSE of copying, PSNR, SSIM and, if
-    rows have them, both MSEs in colour.
+    They are the number of rows, the number of rows with a lower MSE than copying, and the sums of the fields `_SUMMED`.
     """
     sums: dict[tuple[Any, ...], Array] = {}
     for block in blocks:
@@ -141,7 +140,7 @@ def _summaries(sums: Mapping[tuple[Any, ...], Array]) -> dict[str, FrameSummary]
 
 
 def _bins(blocks: Iterable[NDArray[Any]], n: int) -> TimeBins:
-    """Return the bins of a film of `n` predicted frames, from blocks of rows of all methods."""
+    """Return the scores over time of `n` predicted frames, from the rows of all methods in `blocks`."""
     length = max(-(-n // MOST_BINS), 1)
     n_bins = -(-n // length)
     sums: dict[str, Array] = {}
@@ -165,7 +164,7 @@ def _bins(blocks: Iterable[NDArray[Any]], n: int) -> TimeBins:
 
 @dataclass(frozen=True, kw_only=True)
 class VideoResult:
-    """All results of `psmt predict-video` but the painted film. `clear_checkpoints` removes the files of the tables."""
+    """All results of `psmt predict-video`. The tables and pieces of film are on disk until `clear_checkpoints`."""
 
     name: str
     settings: VideoSettings
@@ -202,7 +201,7 @@ class VideoResult:
 
     @classmethod
     def from_recorder(cls, recorder: Recorder, **known: Any) -> Self:
-        """Return the result of a finished recording. `known` are the fields that the recorder does not have."""
+        """Return the result of a recorder after the last frame. `known` are the fields that the recorder lacks."""
         recorder.finish()
         return cls(
             rows=recorder.rows,

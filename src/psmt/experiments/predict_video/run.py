@@ -45,15 +45,15 @@ def predict_video(
     *,
     begin: Begin | None = None,
 ) -> VideoResult:
-    """Return predictions and scores of a film: each frame after the start is predicted from all frames before it.
+    """Predict each frame of a film after the start from all frames before it, and return the scores of all methods.
 
-    Frames are predicted in colour if one of the frames before the start has colour, unless the settings ask for grey.
-    Progress is saved in the folder of the `run` after every `STRETCH` frames. If the source is a `Film`, the same call
-    resumes after an interruption and gives the same result as an uninterrupted run. Other sources can be read only
-    once. When the result has been written, remove the saved files with `clear_checkpoints`.
+    Frames are predicted in colour if a frame before the start has colour, unless the settings ask for grey. After every
+    `STRETCH` frames, the state is saved in the folder of the `run`. If the source is a `Film`, the same call resumes an
+    interrupted run, with the same result. Other sources can be read only once. When you have written the result, remove
+    the saved files with `clear_checkpoints`.
 
-    `begin` is called once, before the first prediction. The function that it returns is called with each step, and the
-    pictures that this function returns become the `segments` of the result.
+    ``begin`` is called before the first prediction, and returns a function that paints a picture of each step (see
+    `Begin` and `Sink`). These pictures are written to the files `VideoResult.segments`.
     """
     shape = reader.shape(film)
     start, horizon = extent(film.n_frames, settings)
@@ -131,7 +131,7 @@ def predict_video(
 
 
 def _key(film: FrameSource, reader: FrameReader, settings: VideoSettings, begin: Begin | None) -> str | None:
-    """Return a hash of everything that the result depends on, or None for a source that can be read only once."""
+    """Return a hash of the film, settings and code, or None for a source that can be read only once."""
     if not isinstance(film, Film):
         return None
     parts = {
@@ -144,7 +144,7 @@ def _key(film: FrameSource, reader: FrameReader, settings: VideoSettings, begin:
 
 
 def _past(frames: Iterator[Levels], start: int, n_past: int, progress: Progress) -> Levels:
-    """Read the frames before the start, and return the last `n_past` of them (time, height, width, 3)."""
+    """Read the frames before the start. Return the last `n_past` of them, (n_past, height, width, 3)."""
     kept: deque[Levels] = deque(maxlen=n_past)
     done = 0
     for done, frame in enumerate(islice(frames, start), start=1):

@@ -29,7 +29,7 @@ DEFAULT_SIZE = 200
 
 @dataclass(frozen=True, kw_only=True)
 class VideoSettings(Settings):
-    """Parameters of the prediction of a film: which frames are predicted, and by which methods."""
+    """Parameters of `psmt predict-video`: which frames are predicted, and by which methods."""
 
     start: Annotated[
         int | None,
@@ -94,11 +94,11 @@ class VideoSettings(Settings):
         SurpriseAlarm(self.false_alarms)
 
     def check(self, n_frames: int, /) -> None:
-        """Raise if the film has too few frames to learn from or to predict."""
+        """Raise if a film of `n_frames` has too few frames to learn from or to predict."""
         extent(n_frames, self)
 
     def methods(self) -> dict[str, FrameMethod]:
-        """Return the methods that are compared, by name. They are not fitted."""
+        """Return the methods that are compared, by name, not yet fitted."""
         from psmt.video import FRAME_BASELINES, FramePredictor
 
         predictor = FramePredictor(extrapolation=self.extrapolation, prior=self.prior, device=self.device)
@@ -107,9 +107,9 @@ class VideoSettings(Settings):
 
 
 def extent(n_frames: int | None, settings: VideoSettings) -> tuple[int, int | None]:
-    """Return the start and the number of frames to predict. The number is None for all frames until the source ends.
+    """Return the start frame and the number of frames to predict, which is None for all frames that follow.
 
-    `n_frames` is the length of the film, or None if it is unknown. `NotEnoughFramesError` is raised for a short film.
+    `n_frames` is the length of the film, or None if it is unknown. Raise `NotEnoughFramesError` if it is too short.
     """
     start, horizon = settings.start, settings.horizon
     if n_frames is None:
@@ -126,7 +126,7 @@ def extent(n_frames: int | None, settings: VideoSettings) -> tuple[int, int | No
 
 
 def too_short(n_frames: int, start: int, horizon: int) -> str:
-    """Return the error message for a film with fewer frames than start and horizon need."""
+    """Return the message of the error for a film that is too short to predict `horizon` frames after `start`."""
     text = f"the film has {n_frames} frames, but start={start} and horizon={horizon} need {start + horizon + 1}"
     if n_frames < LEAST + 2:
         return f"{text}; give a film of at least {LEAST + 2} frames"
@@ -134,20 +134,20 @@ def too_short(n_frames: int, start: int, horizon: int) -> str:
 
 
 class FilmMaterial(NamedTuple):
-    """A film, and the reader that shrinks its frames."""
+    """A film, and the reader that resizes its frames."""
 
     film: FrameSource
     reader: FrameReader
 
     @property
     def remarks(self) -> list[str]:
-        """Return a sentence on which part of the picture is predicted, and how much it is reduced."""
+        """A list of one sentence on the size at which frames are predicted. The command prints it."""
         shape = self.reader.shape(self.film)
         return [f"{self.film.name}: {picture_text(self.film.shape, shape)}."]
 
 
 def picture_text(film_shape: tuple[int, int], shape: tuple[int, int]) -> str:
-    """Return a text that says which part of a film's picture is predicted, and how much it is reduced."""
+    """Return a text on the size (height, width) of the film's frames and of the predicted frames."""
     (height, width), (small_height, small_width) = film_shape, shape
     if film_shape == shape:
         return f"the whole picture is predicted at its own size, {width} × {height} pixels"
@@ -157,7 +157,7 @@ def picture_text(film_shape: tuple[int, int], shape: tuple[int, int]) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class VideoOptions(FilmOptions):
-    """Options of `psmt predict-video` that are not parameters of the prediction."""
+    """Options of `psmt predict-video`: those of all commands, and the size of the frames."""
 
     size: Annotated[
         int | Literal["native"] | None,
@@ -173,7 +173,7 @@ class VideoOptions(FilmOptions):
     SOURCE_HELP: ClassVar[str] = "Video, folder of images, .npy, .npz, camera:0, address of a stream, or builtin:glide."
 
     def check(self, settings: Iterable[Settings], /) -> None:
-        """Check the options of all commands, and the size."""
+        """Raise if an option of all commands, or the size of the frames, is invalid."""
         from psmt.video import FrameReader
 
         super().check(settings)
@@ -181,13 +181,13 @@ class VideoOptions(FilmOptions):
             FrameReader(self.size)
 
     def open(self, spec: str, /) -> FrameSource:
-        """Open a film or a stream."""
+        """Open a film, a camera or a stream. Its frames are read later."""
         from psmt.data import open_frames
 
         return open_frames(spec, stop=self.frames)
 
     def read(self, source: FrameSource, _progress: Progress, /) -> FilmMaterial:
-        """Return the film, which is not read yet, and the reader that shrinks its frames."""
+        """Return the film and the reader that resizes its frames. The frames are read when they are predicted."""
         from psmt.video import FrameReader
 
         return FilmMaterial(source, FrameReader(min(DEFAULT_SIZE, source.shape[0]) if self.size is None else self.size))

@@ -1,1 +1,1 @@
-"""Prediction: PSMT and the methods that it is compared with, on stretches of a film (Fig. 4 of the paper)."""
+"""The experiment `psmt predict`: PSMT and other methods predict stretches of a film (Fig. 4 of the paper)."""

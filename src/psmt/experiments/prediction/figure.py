@@ -1,4 +1,4 @@
-"""Figures of the prediction: errors and patches of each phase (Fig. 4), all methods, and one step (Fig. 1)."""
+"""Figures of `psmt predict`: errors and patches of each phase (Fig. 4), all methods, and one prediction (Fig. 1)."""
 
 from collections.abc import Sequence
 from typing import Any, get_args
@@ -22,9 +22,9 @@ _COLUMNS = 8  # approximate number of patches in a row
 
 
 def methods_figure(result: PredictionResult) -> Figure:
-    """Draw the mean MSE of each method over all starts, divided by that of copying, with confidence intervals.
+    """Draw each method's mean MSE over all starts, divided by that of copying, with 95% intervals.
 
-    There is a row for each method. The method that predicts true frames best is in the first row.
+    There is a row for each method, the method with the lowest MSE against true frames first.
     """
     copies: dict[Truth, str] = {"frame": "copy", "code": "copy_code"}
     figure, panels = panel_figure(
@@ -60,7 +60,10 @@ def methods_figure(result: PredictionResult) -> Figure:
 
 
 def prediction_figure(results: Sequence[PhaseResult]) -> Figure:
-    """Draw each phase: log MSE against reconstructions from true codes, log MSE against true frames, and patches."""
+    """Draw, for each phase, the log MSE of all methods by step, and examples of the predicted patches.
+
+    The MSE is measured against the reconstruction from the true code, and against the true frame.
+    """
     if not results:
         raise ValueError("results is empty; give the result of at least one phase")
     n, columns, steps = len(results), min(len(results), 2), shown_steps(len(results[0].frames))
@@ -92,7 +95,7 @@ def prediction_figure(results: Sequence[PhaseResult]) -> Figure:
 
 
 def shown_steps(horizon: int) -> list[int]:
-    """Return the evenly spaced steps 1, 1 + s, 1 + 2 s, .. whose patches are shown. There are about eight."""
+    """Return the numbers of about eight evenly spaced steps, from 1 on, whose patches are shown."""
     return list(range(1, horizon + 1, max(round((horizon - 1) / (_COLUMNS - 1)), 1)))
 
 
@@ -109,7 +112,10 @@ def _draw_curves(axes: Axes, result: PhaseResult, steps: Sequence[int], truth: T
 
 
 def _draw_patches(axes: Axes, result: PhaseResult, methods: Sequence[str], steps: Sequence[int], limit: float) -> None:
-    """Draw rows of patches: true frames, reconstructions from their codes, and predictions, marked like the curves."""
+    """Draw patches at some steps: a row of true frames, one of reconstructions from their codes, and one per method.
+
+    A piece of each method's curve marks its row.
+    """
     rows = {"input": result.frames, "estimate (layer 1)": result.estimates}
     rows |= {METHODS[name]: result.scores[name].predicted for name in methods if name in result.scores}
     pictures = [as_picture(own[step - 1], result.picture_shape, limit) for own in rows.values() for step in steps]
@@ -136,7 +142,7 @@ NOW, EXPECTED, TRUE = INK, COLOURS[0], COLOURS[1]
 
 
 def pipeline_figure(result: PredictionResult) -> Figure:
-    """Draw the first step of the last phase: frame, patch, code, path in the embedding, and prediction."""
+    """Draw how PSMT makes the first prediction of the last phase: frame, patch, code, embedding, predicted patch."""
     phase, rule = result.phases[-1], result.settings.extrapolation
     step, shape = phase.step, phase.picture_shape
     if step is None:
@@ -194,7 +200,7 @@ def _draw_values(
     limit: float,
     colour: str = INK,
 ) -> None:
-    """Draw values (n_features,) in a box (left, right, bottom, top), as a picture or, without a `shape`, as a line."""
+    """Draw values (n_features,) in a `box` (left, right, bottom, top): a picture, or a line if `shape` is None."""
     left, right, bottom, top = box
     if shape is not None:
         look: dict[str, Any] = {"cmap": "gray", "vmin": -limit, "vmax": limit, "interpolation": "nearest"}
@@ -217,7 +223,7 @@ def _draw_frame(axes: Axes, frame: Levels, corner: list[int], *, side: int) -> N
 
 
 def _draw_recent(axes: Axes, recent: Array, names: Sequence[str] | None) -> None:
-    """Draw the four features that vary most as lines, one above the other, with their names or numbers."""
+    """Draw the four features with the largest variance in `recent` (time, n_features) as lines, one above the other."""
     chosen = np.sort(np.argsort(-recent.std(axis=0), kind="stable")[:4])
     places = -1.1 * float(np.ptp(recent[:, chosen], axis=0).max()) * np.arange(len(chosen))
     axes.plot(np.arange(1 - len(recent), 1), recent[:, chosen] + places, color=QUIET, linewidth=1.1)
@@ -228,7 +234,7 @@ def _draw_recent(axes: Axes, recent: Array, names: Sequence[str] | None) -> None
 
 
 def _draw_code(code: Axes, atoms: Axes, step: PipelineStep, shape: tuple[int, int] | None) -> None:
-    """Draw the largest activities as bars, and below each bar its atom."""
+    """Draw the largest activities of the code as bars, with the atom below each bar."""
     n, active = len(step.atoms), len(step.activities)
     code.bar(np.arange(n), step.activities[:n], width=0.5, color=COLOURS[0])
     limit = float(np.percentile(np.abs(step.atoms), 98)) if n else 1.0
@@ -244,7 +250,7 @@ def _draw_code(code: Axes, atoms: Axes, step: PipelineStep, shape: tuple[int, in
 
 
 def _draw_path(axes: Axes, step: PipelineStep) -> None:
-    """Draw the latest points, the extrapolated next point and the true one."""
+    """Draw the latest points of the trajectory in the embedding, and the predicted and the true next point."""
     axes.plot(*step.path.T, "o-", color=QUIET, markersize=3.5, linewidth=1.2)
     points = {"now": (step.path[-1], NOW, "o"), "predicted": (step.expected, EXPECTED, "o")}
     for name, (point, colour, mark) in (points | {"true": (step.following, TRUE, "D")}).items():

@@ -1,4 +1,4 @@
-"""One phase: PSMT and the methods that it is compared with predict the same stretch of a film."""
+"""Predict one phase, a short stretch of a film, with PSMT and the methods that it is compared with."""
 
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
@@ -50,7 +50,7 @@ class PredictionRow(NamedTuple):
 
 
 class MethodErrors(NamedTuple):
-    """Mean errors of a method over the steps of one phase, or over the steps of all starts."""
+    """Mean errors of a method, over the predicted frames of one phase or of several."""
 
     method: str
     log_mse_vs_code: float
@@ -64,7 +64,10 @@ class MethodErrors(NamedTuple):
 
 
 def rank_methods(scores: Sequence[Mapping[str, Score]]) -> list[MethodErrors]:
-    """Return the mean errors of each method that all scores contain, lowest `mse_vs_frame` first."""
+    """Return the mean errors of each method over several phases, lowest `mse_vs_frame` first.
+
+    `scores` has the scores of each phase, by method. A method that is missing in a phase is left out.
+    """
     errors = {
         method: np.concatenate([[own[method].vs_code, own[method].vs_frame] for own in scores], axis=1)
         for method in scores[0]
@@ -86,7 +89,7 @@ def rank_methods(scores: Sequence[Mapping[str, Score]]) -> list[MethodErrors]:
 
 
 class PipelineStep(NamedTuple):
-    """Intermediate values of PSMT for the first frame that it receives in a phase, for the figure of the pipeline."""
+    """Intermediate values of PSMT when it receives the first frame of a phase, for `pipeline_figure`."""
 
     frame: Array
     """(n_features,): the received frame. `estimate` (n_features,) is its reconstruction from its code."""
@@ -130,49 +133,52 @@ class PhaseResult:
     """(4, horizon, n_features): true frames, PSMT's one-step predictions, and lower and upper bounds of `INTERVAL`."""
 
     def rows(self, mode: Mode = "scores") -> Iterator[PredictionRow]:
-        """Return the lines of the table of one-step predictions ('scores') or of 'rollouts', method by method."""
+        """Yield the rows of prediction.csv ('scores': one-step predictions) or of rollout.csv ('rollouts')."""
         for method, score in getattr(self, mode).items():
             for step, (code, frame) in enumerate(zip(score.vs_code, score.vs_frame, strict=True), start=1):
                 yield PredictionRow(self.phase.name, method, step, self.phase.start + step, float(code), float(frame))
 
     def method_errors(self, mode: Mode = "scores") -> list[MethodErrors]:
-        """Return mean errors by method in one-step predictions ('scores') or 'rollouts', least `mse_vs_frame` first."""
+        """Return the mean errors of one-step predictions ('scores') or of 'rollouts', see `rank_methods`."""
         return rank_methods([getattr(self, mode)])
 
 
 def error_floor(result: PhaseResult) -> float:
-    """Return the MSE that replaces all smaller ones in a phase, because they are rounding errors (see `NO_ERROR`)."""
+    """Return the smallest MSE that is compared in a phase: smaller ones are rounding errors (see `NO_ERROR`)."""
     return max(NO_ERROR * float(np.var(result.frames)), np.finfo(float).tiny)
 
 
 def mean_log_error(result: PhaseResult, method: str, truth: Truth) -> float:
-    """Return the mean log MSE of a method over the steps of a phase, as in the paper. No MSE is below `error_floor`."""
+    """Return a method's mean log MSE over the frames of a phase, as in the paper. MSEs are at least `error_floor`."""
     return float(np.mean(np.log(np.maximum(getattr(result.scores[method], f"vs_{truth}"), error_floor(result)))))
 
 
 def mean_error(result: PhaseResult, method: str, truth: Truth) -> float:
-    """Return the mean MSE of a method over the steps of a phase, or `error_floor` if this is larger."""
+    """Return a method's mean MSE over the frames of a phase, at least `error_floor`."""
     return max(float(np.mean(getattr(result.scores[method], f"vs_{truth}"))), error_floor(result))
 
 
 class SharingPSMT(PSMT):
-    """PSMT that reuses a dictionary if another model of the same film has already learned it."""
+    """PSMT models that share dictionaries: each is learned once for the same film and number of frames."""
 
     def share(self, learned: dict[int, SparseCoder]) -> Self:
-        """Use the mapping `learned` to read and store coders, by the number of frames that they were fitted to."""
+        """Set the mapping that the models share: fitted coders by the number of frames that they learned from."""
         self._learned = learned
         return self
 
     def fit_coder(
         self, samples: Array, learned: SparseCoder | None = None, *, progress: Progress = silent
     ) -> SparseCoder:
-        """Return the shared coder for this number of `samples`. If there is none, one is fitted and stored."""
+        """Return the shared coder that was fitted to as many `samples`. If there is none, fit it and store it."""
         if len(samples) not in self._learned:
             self._learned[len(samples)] = super().fit_coder(samples, learned, progress=progress)
         return self._learned[len(samples)]
 
     def describe_step(self, frame: Array, following: Array, recent: Array) -> PipelineStep:
-        """Receive a frame, and describe how the next is predicted. Its true code is `following`. `recent` is stored."""
+        """Receive a frame, and return the intermediate values of the prediction that follows.
+
+        `following` is the true code of the next frame. `recent` is the field of the same name.
+        """
         self.update(frame)
         codes, rule = self.codes_[-N_STEP_POINTS:], self._extrapolation
         embedding = self.embedding_ if rule.embedding is None else rule.embedding
@@ -187,10 +193,10 @@ class SharingPSMT(PSMT):
 
 
 def methods_of(psmt: PSMT, psmt_gain: PSMT, picture_shape: tuple[int, int] | None = None) -> dict[str, Predictor]:
-    """Return all methods by name, except the whole-frame predictor. Only `psmt` is fitted.
+    """Return all methods by name, except the whole-frame predictor: `psmt`, which is fitted, and others, which are not.
 
-    `psmt_gain` is a PSMT with the extrapolation 'gain'. Baselines with a dictionary use the dictionary of `psmt`. The
-    method `motion` is included only for pictures.
+    `psmt_gain` is a PSMT with the extrapolation 'gain'. Baselines with a dictionary use that of `psmt`. The method
+    `motion` is included only if there is a `picture_shape`.
     """
     shared: dict[str, Any] = {"n_components": psmt.n_components_, "lam": psmt.lam_, "coder": psmt.coder_}
     shared |= {name: getattr(psmt, name) for name in ("window", "device", "random_state", *OURS.parameters)}
@@ -222,7 +228,7 @@ On highway, errors with 150, 300 and 600 frames differed by less than 1%. 100 fr
 
 
 def read_whole_frames(run: Run, starts: Sequence[int], *, horizon: int) -> dict[int, dict[str, Any]]:
-    """Return the inputs `surroundings` and `corner` of `predict_patches`, by start. Without a film, return {}."""
+    """Return, for each start, the arguments `surroundings` and `corner` of `predict_phase`, or {} without a film."""
     if run.surroundings is None:
         return {}
     found = run.surroundings([slice(max(start - BEFORE, 0), start + horizon + 1) for start in starts])
@@ -248,13 +254,13 @@ def predict_phase(
 ) -> PhaseResult:
     """Predict the `horizon` frames after ``phase.start`` with all methods.
 
-    Dictionary, n_components, lam and gains come from frames before the start only. Baselines 1 and 2 share PSMT's
-    dictionary, n_components and lam. Features of a series are standardised by its past, and errors are errors of the
-    standardised features. The keywords `model` are parameters of `PSMT` and its variants.
+    Everything is learned from the `patches` (time, n_features) before the start. Baselines 1 and 2 use the dictionary,
+    n_components and lam of PSMT. If `series` is True, features are standardised by their past, and errors are those of
+    standardised features. `model` are further parameters of PSMT.
 
-    With a `picture_shape`, the method `motion` is added. With the `surroundings` (time, height, width) of the patch up
-    to the last predicted frame, and its `corner` (row, column) in them, the whole-frame predictor is added. With an
-    `interval`, such as 0.9, PSMT's predictions get bounds of this coverage, in the units of the given values.
+    A `picture_shape` adds the method `motion`. `surroundings` (time, height, width), the pixels around the patch up to
+    the last predicted frame, and `corner`, the (row, column) of the patch in them, add the whole-frame predictor. An
+    `interval`, such as 0.9, adds bounds of this coverage to PSMT's predictions, in the units of `patches`.
     """
     check_start(phase.start, len(patches), window=window, horizon=horizon)
     scaling = Scaling.of(patches[: phase.start]) if series else Scaling.none(patches.shape[1])
@@ -294,7 +300,7 @@ def predict_phase(
 def predict_patches(
     *, patches: Array, start: int, departures: Mapping[str, Any], null: str = "", **settings: Any
 ) -> Result:
-    """Return the result of `predict_phase` on patches, or on a `null` model of them, as arrays for `unpack_phase`."""
+    """Run `predict_phase` on patches, or on a `null` model of them. Return its result as arrays, for `unpack_phase`."""
     if null:
         # Each start draws its own null, so that its errors are independent of those at other starts.
         patches = NULLS[null](patches, np.random.default_rng([settings["seed"], start]))
@@ -314,7 +320,7 @@ def predict_patches(
 
 
 def unpack_phase(phase: FilmPhase, arrays: Result) -> PhaseResult:
-    """Return the result of a phase from the arrays that `predict_patches` returned."""
+    """Return the `PhaseResult` that `predict_patches` stored in arrays."""
     fields = Score.__dataclass_fields__
     scores, rollouts = (
         {

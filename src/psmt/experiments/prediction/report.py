@@ -1,4 +1,4 @@
-"""Declaration and report of the experiment `psmt predict`: sections, tables, and claims decided over many starts."""
+"""The experiment `psmt predict`: its files, and its report with sections, tables, claims and the answer."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -22,7 +22,7 @@ from psmt.types import Array
 
 
 def prediction_sections(result: PredictionResult, _files: Mapping[str, Any]) -> list[Section]:
-    """Return sections on each phase, rollouts and all starts."""
+    """Return the sections of the report: one for each phase, one on rollouts, and one on all starts."""
     n_null = max((len(found) for found in result.nulls.values()), default=0)
     return [
         *(_phase_section(result, found) for found in result.phases),
@@ -69,13 +69,13 @@ def _phase_section(result: PredictionResult, found: PhaseResult) -> Section:
 
 
 def all_methods_table(result: PredictionResult) -> Table:
-    """Return the table of the errors of all methods over all starts."""
+    """Return a table of the mean errors of all methods over all starts, lowest error first."""
     n = len(result.starts)
     return methods_table(result.ranking, f"One step ahead, means over {n} start{'s'[: n != 1]}, lowest error first")
 
 
 def prediction_facts(result: PredictionResult) -> list[Fact]:
-    """Return the facts for the report: the settings, the values chosen in each phase, and coverage of intervals."""
+    """Return facts for the report: settings, n_components and lam of each phase, and the coverage of intervals."""
     chosen = "; ".join(f"{r.phase.name}: f = {r.n_components}, λ = {r.lam:g}" for r in result.phases)
     return [
         Fact("Prediction", f"{result.settings.text()} ({chosen}); {len(result.starts)} starts were used"),
@@ -90,7 +90,7 @@ def prediction_facts(result: PredictionResult) -> list[Fact]:
 
 
 def methods_table(errors: Sequence[MethodErrors], caption: str) -> Table:
-    """Return the table of the errors of all methods. Methods that are worse than copying are marked."""
+    """Return a table of the errors of all methods. Errors larger than that of copying are marked."""
 
     def times(value: float) -> str:
         return "1" if value == 1 else ratio(value)
@@ -144,7 +144,10 @@ _CLAIMS = {
 
 
 def prediction_claims(result: PredictionResult | None, note: str = "") -> list[Claim]:
-    """Return claims on one-step predictions: the paper's, then ours on simpler methods and ablations, with a `note`."""
+    """Return the claims on one-step predictions with verdicts: the paper's claim first, then ours.
+
+    Without a result, all are inconclusive. The `note` is added to each.
+    """
     return [
         Claim.from_evidence(
             key,
@@ -158,7 +161,7 @@ def prediction_claims(result: PredictionResult | None, note: str = "") -> list[C
 
 
 def prediction_answer(result: PredictionResult, files: Mapping[str, Any]) -> Answer:
-    """Return which method predicts true frames best, compared with copying and PSMT, and what to run next."""
+    """Return the answer of the report: the method with the lowest error against true frames, and what to run next."""
     best, by_method = result.ranking[0], {own.method: own for own in result.ranking}
     copying, n = by_method["copy"], len(result.starts)
     over = f"mean MSE {{}} against {{}} over {n} start{'s'[: n != 1]}"
@@ -197,7 +200,7 @@ def prediction_answer(result: PredictionResult, files: Mapping[str, Any]) -> Ans
 
 
 def _next_command(result: PredictionResult, best: str) -> tuple[str, str]:
-    """Return a command that may predict the film better, and what it does, as the end of a sentence."""
+    """Return a command that may predict better, and the end of a sentence that says what it does."""
     settings = result.settings
     if best == "psmt_gain" and settings.extrapolation != "gain":
         return "predict {source} --extrapolation gain", "uses the learned gain in all comparisons"
@@ -215,12 +218,12 @@ def _run(values: Array, settings: PredictionSettings, run: Run, earlier: Mapping
 
 
 def _table(result: PredictionResult, mode: Mode) -> bytes:
-    """Return the CSV table with one line per predicted patch."""
+    """Return prediction.csv ('scores') or rollout.csv ('rollouts'), with a line per method and predicted patch."""
     return to_csv(PredictionRow._fields, (row for phase in result.phases for row in phase.rows(mode)))
 
 
 def _forecast(result: PredictionResult) -> bytes:
-    """Return forecast.csv: what PSMT predicts one step ahead, with bounds, and the times of rows that have them."""
+    """Return forecast.csv: true values, PSMT's predictions one step ahead and their bounds, with times if known."""
     series = result.series
     times = series and series.times
     lines = (
@@ -235,7 +238,7 @@ def _forecast(result: PredictionResult) -> bytes:
 
 
 def _starts(result: PredictionResult) -> bytes:
-    """Return starts.csv, with one line per start and method, on the film and on its null models."""
+    """Return starts.csv: the mean errors of each method at each start, on the film and on its null models."""
     films = {"film": result.starts, **result.nulls}
     lines = (
         (
@@ -256,7 +259,7 @@ def _starts(result: PredictionResult) -> bytes:
 
 
 def _png(result: PredictionResult, figure: Figure, **options: Any) -> bytes:
-    """Return the figure as a PNG file. Figures of a series speak of rows and features instead of frames and pixels."""
+    """Return a figure as a PNG file. For a series, its texts say rows and features instead of frames and pixels."""
     if result.settings.series:
         for text in figure.findobj(Text):
             text.set_text(in_rows(text.get_text()))

@@ -1,4 +1,7 @@
-"""Predictions at all starts, on the film and on its null models, and the evidence for each claim."""
+"""Run `psmt predict` at many starts, on the film and on its null models, and compute the evidence for each claim.
+
+A start is a frame after which all methods predict the next `horizon` frames, from what they learned before it.
+"""
 
 from __future__ import annotations
 
@@ -48,11 +51,11 @@ def predict(
     errors: Array | None = None,
     segment: Stretch | None = None,
 ) -> PredictionResult:
-    """Return predictions of a film's patches or a series (time, n_features) by all methods.
+    """Predict patches of a film, or a series (time, n_features), with all methods at many starts.
 
-    Predictions begin at the phases (the stretches in Fig. 4) and at further starts. At some of these starts, null
-    models of the film are predicted too. If the settings have starts, the phases begin there. Otherwise, `find_phases`
-    finds the phases from the `segment` and from `errors` (time,), the MSE of each reconstructed frame.
+    The starts are the phases, which the report shows in detail (Fig. 4), and further frames of the film. At some of
+    them, null models of the film are predicted too. The phases are the starts in the settings. If there are none,
+    `find_phases` chooses them from the `segment` and from the reconstruction `errors` (time,).
     """
     film = check_film(values)
     settings.check(len(film))
@@ -86,7 +89,7 @@ def predict(
 def choose_phases(
     settings: PredictionSettings, errors: Array | None, segment: Stretch | None = None
 ) -> list[FilmPhase]:
-    """Return the phases at the starts in the settings, or else the phases found from reconstruction errors (time,)."""
+    """Return phases at the starts in the settings. If there are none, find them from reconstruction errors (time,)."""
     if settings.starts:
         return [FilmPhase(f"start-{start}", start) for start in dict.fromkeys(settings.starts)]
     if errors is None:
@@ -98,10 +101,9 @@ def choose_phases(
 def choose_starts(
     phases: Sequence[FilmPhase], n_frames: int, *, window: int, horizon: int, n_starts: int
 ) -> list[FilmPhase]:
-    """Return the phases and additional, evenly spaced starts, in the order of the film.
+    """Return the phases and further, evenly spaced starts, at most `n_starts` in all, in the order of the film.
 
-    Additional starts that overlap a phase are left out, so that no two starts have frames in common. There are at most
-    `n_starts` starts.
+    No two starts predict the same frame: further starts whose frames overlap with a phase are left out.
 
     >>> [start.start for start in choose_starts([FilmPhase("calm", 14)], 41, window=10, horizon=4, n_starts=4)]
     [14, 23, 36]
@@ -115,7 +117,7 @@ def choose_starts(
 
 
 def choose_null_starts(starts: Sequence[FilmPhase], n_null: int) -> list[FilmPhase]:
-    """Return at most `n_null` of the starts, evenly spaced."""
+    """Return at most `n_null` of the starts, evenly spaced, at which null models are predicted."""
     places = np.linspace(0, len(starts) - 1, min(n_null, len(starts))).round().astype(int)
     return [starts[place] for place in places]
 
@@ -123,7 +125,7 @@ def choose_null_starts(starts: Sequence[FilmPhase], n_null: int) -> list[FilmPha
 def phase_task(
     patches: Array, phase: FilmPhase, settings: PredictionSettings, run: Run, *, null: str = "", **more: Any
 ) -> Task:
-    """Return a task that predicts a phase of patches or of a null model. `more` are inputs of `predict_patches`."""
+    """Return a task that calls `predict_patches` for a phase. `more` are further arguments of it."""
     inputs: dict[str, Any] = {
         **{own.name: getattr(settings, own.name) for own in fields(settings) if own.name not in _NOT_INPUTS},
         "patches": patches[: phase.start + settings.horizon + 1],
@@ -145,7 +147,7 @@ SIMPLE = ("copy", "mean", "linear", "pixel_gain", "ridge", "pca_var", "sfa", "mo
 
 
 class Pair(NamedTuple):
-    """A comparison of two groups of methods: the best of the first group with the best of the second."""
+    """A comparison of the best of some methods with the best of others, by their errors against the `truth`."""
 
     methods: tuple[str, ...]
     others: tuple[str, ...]
@@ -177,7 +179,7 @@ that uses codes always loses the part of a frame that its code does not contain.
 
 @dataclass(frozen=True, kw_only=True)
 class PredictionResult:
-    """Predictions at all starts."""
+    """Predictions at all starts, on the film and on its null models."""
 
     settings: PredictionSettings
     phases: Sequence[PhaseResult]
@@ -193,7 +195,7 @@ class PredictionResult:
 
     @property
     def forecasts(self) -> dict[str, Array]:
-        """For each phase, true frames, predictions and interval bounds (4, horizon, n_features), in original units."""
+        """For each phase, truth, prediction, lower and upper bound: (4, horizon, n_features), in units of the input."""
         restore = Scaling.of(self.series.values).restore if self.series else np.asarray
         return {one.phase.name: restore(one.forecast) for one in self.phases if one.forecast is not None}
 
@@ -204,11 +206,11 @@ class PredictionResult:
 
     @cached_property
     def evidence(self) -> dict[str, list[Evidence]]:
-        """Ratios of mean errors for each claim. If a ratio is below 1, the first method is better."""
+        """For each claim, the comparisons of two methods that decide it: ratios of their mean errors."""
         return {key: [self.compare(pair) for pair in pairs] for key, pairs in COMPARISONS.items()}
 
     def compare(self, pair: Pair) -> Evidence:
-        """Return the logarithm of the ratio of mean MSEs over all starts as evidence, on the film and null models."""
+        """Return evidence: the log ratio of the two methods' mean MSE over all starts, on the film and null models."""
         nulls = {} if pair.is_control else {NULL_NAMES[null]: found for null, found in self.nulls.items()}
         films = {"the film": self.starts, **nulls}
         chosen = {film: self._choose(pair, found) for film, found in films.items() if found}
@@ -232,7 +234,7 @@ class PredictionResult:
 
     @staticmethod
     def _choose(pair: Pair, found: Sequence[PhaseResult]) -> tuple[str, str]:
-        """Return the method of least mean error of each of the two groups of a comparison."""
+        """Return the best method of each of the two groups of a comparison: that with the lowest mean error."""
 
         def total(method: str) -> float:
             return sum(mean_error(one, method, pair.truth) for one in found)

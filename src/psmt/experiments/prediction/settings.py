@@ -13,7 +13,7 @@ from psmt.utils.constraints import count
 
 @dataclass(frozen=True, kw_only=True)
 class PredictionSettings(WindowSettings):
-    """Parameters of the prediction. The defaults are the paper's sizes."""
+    """Parameters of `psmt predict`. By default, the numbers of atoms and frames are the paper's."""
 
     n_atoms: shared.Atoms = 512
     window: shared.Window = 1536
@@ -50,8 +50,8 @@ class PredictionSettings(WindowSettings):
 
     @classmethod
     def make(cls, given: Mapping[str, Any] | None = None, *, preset: str = "", **fallbacks: Any) -> Self:
-        """Return settings, see `Settings.make`. Unless --literal is given, a series of `n_rows` gets the settings of
-        `PSMT.for_series`.
+        """Return settings as `Settings.make` does. For a series (`n_rows` in `fallbacks`), they are like those of
+        `PSMT.for_series`, unless --literal is given.
         """
         n_rows, given = fallbacks.pop("n_rows", 0), dict(given or {})
         if n_rows and "departures" not in given:
@@ -62,11 +62,11 @@ class PredictionSettings(WindowSettings):
         return super().make(given, preset=preset, **fallbacks)
 
     def needed(self) -> int:
-        """Return the smallest number of frames of a film: a window, then the frame to start from, then a horizon."""
+        """Return the smallest number of frames that a film must have: a window, the start, and the horizon."""
         return self.window + self.horizon + 1
 
     def check(self, n_frames: int, /) -> None:
-        """Raise unless the film is long enough, and every start has a window before it and a horizon after it.
+        """Raise if a start has fewer than `window` frames before it, or fewer than `horizon` frames after it.
 
         >>> PredictionSettings().fitted(100)[1]
         'the film has 100 frames; M = 32 with H = 96, the smallest that is tried, needs 127'
@@ -76,7 +76,7 @@ class PredictionSettings(WindowSettings):
 
 
 def check_start(start: int, n_frames: int, *, window: int, horizon: int) -> None:
-    """Raise unless a whole window lies before `start`, and `horizon` frames after it."""
+    """Raise if fewer than `window` frames lie before `start`, or fewer than `horizon` frames after it."""
     check_length(n_frames, window=window, horizon=horizon)
     last = n_frames - horizon - 1
     if not window <= start <= last:

@@ -1,1 +1,1 @@
-"""Reconstruction of each frame with one embedding of all frames (the original sparse manifold transform)."""
+"""The experiment `psmt reconstruct`: one embedding of all frames, as in the original sparse manifold transform."""

@@ -1,4 +1,4 @@
-"""Declaration and report of the experiment `psmt reconstruct`, with Fig. 4 (a) of the paper."""
+"""The experiment `psmt reconstruct`: its files, and its report with Fig. 4 (a) of the paper."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -41,7 +41,7 @@ def reconstruction_section(result: ReconstructionResult, picture: bytes) -> Sect
 
 
 def reconstruction_lines(result: ReconstructionResult) -> list[str]:
-    """Return lines for the terminal: the mean error, and the segment of least error."""
+    """Return the lines that the command prints: the mean error, and the segment of least error."""
     best = result.segment
     return [
         f"{len(result.errors):,} frames: mean MSE {error(float(result.errors.mean()))}",
@@ -50,7 +50,7 @@ def reconstruction_lines(result: ReconstructionResult) -> list[str]:
 
 
 def reconstruction_figure(result: ReconstructionResult) -> Figure:
-    """Draw the MSE of each frame. Mark the phases, the segment, and the first window, in which no phase can begin."""
+    """Draw the MSE of each frame, and mark the phases, the segment of least error, and the frames before any phase."""
     errors, segment = result.errors, result.segment
     length = min(result.settings.horizon + 1, len(errors))
     figure, panels = panel_figure([["errors"]], height=3.6)

@@ -1,4 +1,4 @@
-"""Reconstruct all frames in one task, and use the errors to choose the stretches of the film to predict."""
+"""Reconstruct all frames of a film, and choose phases (the stretches to predict) by the reconstruction errors."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -26,7 +26,7 @@ from psmt.utils.validation import check_film
 
 @dataclass(frozen=True, kw_only=True)
 class ReconstructionResult:
-    """The reconstruction error of each frame, and the stretches chosen from these errors."""
+    """The reconstruction error of each frame, and the segment and phases that are chosen by these errors."""
 
     settings: ReconstructionSettings
     errors: Array
@@ -36,14 +36,14 @@ class ReconstructionResult:
 
     @cached_property
     def sweep_segment(self) -> Stretch | None:
-        """The sweep's window of least error in which two `phases` fit, or None if they fit in none of the `windows`."""
+        """The one of `windows` with the least error that has room for two phases, or None if there is none."""
         if self.search_window is None:
             return None
         return least_window(self.windows, window=self.search_window, horizon=self.settings.horizon)
 
     @cached_property
     def segment(self) -> Stretch:
-        """The segment of least error, as long as a window. It has room for phases if the film is long enough."""
+        """The segment in which phases are searched: `sweep_segment`, or else the stretch of the film of least error."""
         if self.sweep_segment is not None:
             return self.sweep_segment
         if self.search_window is None:
@@ -52,12 +52,12 @@ class ReconstructionResult:
 
     @cached_property
     def search_window(self) -> int | None:
-        """Number of frames before each phase, or None if the film is too short for phases."""
+        """Number of frames that must precede a phase, or None if the film is too short for phases."""
         return self.settings.search_window(len(self.errors))
 
     @cached_property
     def phases(self) -> list[FilmPhase]:
-        """Stretches to predict. The list is empty if the film is too short for them."""
+        """The stretches of the film to predict, or [] if the film is too short."""
         if self.search_window is None:
             return []
         own = self.settings
@@ -84,9 +84,9 @@ class ReconstructionResult:
 def reconstruct(
     values: ArrayLike, settings: ReconstructionSettings, run: Run, windows: Sequence[Stretch] = ()
 ) -> ReconstructionResult:
-    """Reconstruct patches of a film or a series (time, n_features) with one embedding of all frames.
+    """Reconstruct patches of a film, or a series (time, n_features), from one embedding of all frames.
 
-    Phases are searched in the best of the `windows` of a sweep, if there are any.
+    Return the errors. If there are `windows` of a sweep, phases are searched in the one with the least error.
     """
     film = check_film(values)
     settings.check(len(film))

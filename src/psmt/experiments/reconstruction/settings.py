@@ -11,7 +11,7 @@ from psmt.experiments.options.declaration import RATIO, Presets, Settings, quart
 
 @dataclass(frozen=True, kw_only=True)
 class ReconstructionSettings(Settings):
-    """Parameters of the original transform, with all frames in one window. The defaults are the paper's sizes."""
+    """Parameters of `psmt reconstruct`. By default, the number of atoms is the paper's."""
 
     n_atoms: shared.Atoms = 512
     n_components: shared.QuarterComponents = None
@@ -37,12 +37,12 @@ class ReconstructionSettings(Settings):
         return quarter(self.n_atoms, self.n_components)
 
     def search_window(self, n_frames: int) -> int | None:
-        """Return how many frames must precede a phase: `window`, or fewer in a short film. None if no number fits."""
+        """Return how many frames must precede a phase: `window`, or fewer in a short film. None if it is too short."""
         windows = (self.window, *(RATIO * size for size in smaller_sizes(self.n_atoms)))
         return next((window for window in windows if n_frames > window + self.horizon), None)
 
     def check(self, n_frames: int, /) -> None:
-        """Raise unless there are more frames than atoms, as in the paper. The covariance must not be singular."""
+        """Raise unless a film has more frames than atoms, so that the covariance can have full rank."""
         if n_frames <= self.n_atoms:
             raise NotEnoughFramesError(
                 f"the film has {n_frames} frames, not more than n_atoms={self.n_atoms}; "
@@ -50,7 +50,7 @@ class ReconstructionSettings(Settings):
             )
 
     def fitted(self, n_frames: int) -> tuple[Self | None, str]:
-        """Return settings with fewer atoms if the film is short (None if none fit), and a note ('' if unchanged)."""
+        """Return settings with fewer atoms than frames, and a note on the change, as `Settings.fitted`."""
         for size in (self.n_atoms, *smaller_sizes(self.n_atoms)):
             if size < n_frames:
                 note = f"the film has only {n_frames:,} frames, at most M = {self.n_atoms:,}; M = {size:,} was used"

@@ -20,7 +20,10 @@ _STYLES = [{"color": COLOURS[k], "marker": mark} for k, mark in zip((0, 2, 1, 3,
 
 
 def sweep_figure(result: SweepResult, lams: Sequence[float]) -> Figure:
-    """Draw Fig. 2 for each λ of `lams`: quartiles of the errors in each segment, with a panel for each M and H."""
+    """Draw Fig. 2 of the paper for each penalty λ in `lams`: quartiles of the errors in each window over time.
+
+    There is a panel for each number of atoms M and window length H.
+    """
     table, settings, n_frames = result.table(), result.settings, result.n_frames
     sizes = [size for size in settings.n_atoms if any(own.n_atoms == size and not own.missing for own in table)]
     ratios, n_rows = range(len(settings.ratios)), len(sizes)
@@ -62,7 +65,7 @@ def sweep_figure(result: SweepResult, lams: Sequence[float]) -> Figure:
 
 
 def _draw_segments(axes: Axes, quartiles: Array, places: Sequence[tuple[int, int]], i: int) -> None:
-    """Draw quartiles (3, n_segments) over the centres of segments (start, stop) in `places`, in style number `i`."""
+    """Draw quartiles (3, n_windows) at the centres of the windows, whose (start, stop) are `places`, in style `i`."""
     lower, median, upper = quartiles
     centers = np.mean(places, axis=1)
     look: dict[str, Any] = _STYLES[i % 6] | {"markersize": 3.6, "markeredgecolor": "white", "markeredgewidth": 0.4}
@@ -76,7 +79,7 @@ def _draw_segments(axes: Axes, quartiles: Array, places: Sequence[tuple[int, int
 
 
 def _draw_frame(axes: Axes, span: tuple[float, float], n_frames: int) -> None:
-    """Set the limits and ticks of a panel. `span` is the range of errors in all panels of one penalty λ."""
+    """Set the limits and ticks of a panel. `span` is the (smallest, largest) error in all panels of the same λ."""
     low, high = span
     style_axes(axes)
     if low > 0 and high / low > _LOG_FROM:

@@ -1,4 +1,4 @@
-"""Declaration and report of the experiment `psmt sweep`: Table 1 at each penalty λ, the paper's table, and claims."""
+"""The experiment `psmt sweep`: its files, and its report with Table 1 at each penalty λ, the paper's, and claims."""
 
 from collections.abc import Mapping, Sequence
 
@@ -12,7 +12,7 @@ from psmt.report import Cell, Claim, Column, Judgement, Picture, Section, Table,
 
 
 def sweep_section(result: SweepResult) -> Section:
-    """Return the section with Table 1 and its figure at the decisive penalty λ. Those of other λ open after a click."""
+    """Return the section with Table 1 and Fig. 2 at the penalty λ that decides the claims. Other λ are folded."""
     settings, decides = result.settings, result.decisive_lam
     by_lam = dict(zip(settings.lam, tables(result), strict=True))
     shown = list(settings.lam) if decides is None else [decides]
@@ -41,7 +41,7 @@ def sweep_section(result: SweepResult) -> Section:
 
 
 def _choice(result: SweepResult) -> str:
-    """Return a sentence that says which penalty λ decides both claims."""
+    """Return a clause that says which penalty λ decides both claims, and why."""
     if result.decisive_lam is None:
         return "nothing is reconstructed at any of these λ, so there is nothing to compare"
     low, high = PAPER_SIZE
@@ -52,7 +52,7 @@ def _choice(result: SweepResult) -> str:
 
 
 def tables(result: SweepResult) -> list[Table]:
-    """Return Table 1 at each penalty λ."""
+    """Return Table 1 as measured on this film, one table for each penalty λ."""
     entries: dict[float, dict[int, list[tuple[float, float]]]] = {}
     for own in result.table():
         row = entries.setdefault(own.lam, {}).setdefault(own.n_atoms, [])
@@ -62,7 +62,7 @@ def tables(result: SweepResult) -> list[Table]:
 
 
 def paper_table() -> Table:
-    """Return Table 1 of the paper."""
+    """Return Table 1 as the paper has it."""
     sizes, ratios = sorted({size for size, _ in PAPER}), sorted({ratio for _, ratio in PAPER})
     return _grid(
         "Table 1 of the paper, on its own film; the paper does not give its penalties and embedding dimension",
@@ -72,7 +72,7 @@ def paper_table() -> Table:
 
 
 def _grid(caption: str, ratios: Sequence[float], rows: Mapping[int, Sequence[tuple[float, float]]]) -> Table:
-    """Return a table of means and standard deviations by number of atoms (rows) and window length / number of atoms."""
+    """Return a table of mean ± sd, with a row for each number of atoms M, and columns for window lengths ÷ M."""
 
     def cells(entries: Sequence[tuple[float, float]]) -> list[Cell]:
         best = min((mean for mean, _ in entries if mean == mean), default=None)
@@ -88,7 +88,7 @@ def _grid(caption: str, ratios: Sequence[float], rows: Mapping[int, Sequence[tup
 
 
 def verdicts_table(result: SweepResult) -> Table:
-    """Return a table of verdicts at each λ on two claims: more atoms help, and more frames help.
+    """Return a table of the verdicts on both claims at each λ: more atoms help, and more frames help.
 
     The last column says whether the errors are in the range of the paper's Table 1.
     """
@@ -139,7 +139,10 @@ _CLAIMS = {
 
 
 def sweep_claims(result: SweepResult | None, note: str = "") -> list[Claim]:
-    """Return claims that more atoms and more frames reduce the error, with a `note`. Without a result: inconclusive."""
+    """Return the claims that more atoms, and more frames, reduce the error. Without a result, both are inconclusive.
+
+    The `note` is added to each.
+    """
     return [_claim(result, note, key, *about) for key, about in _CLAIMS.items()]
 
 

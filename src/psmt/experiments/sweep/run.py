@@ -1,4 +1,7 @@
-"""Run the sweep: errors of all windows on the film and on its null models, Table 1, and evidence for the claims."""
+"""Run `psmt sweep`: errors of all windows of the film and of its null models, Table 1, and evidence for the claims.
+
+M is the number of atoms, H the window length in frames, and λ the sparsity penalty of the recovery.
+"""
 
 from __future__ import annotations
 
@@ -31,11 +34,10 @@ Errors = dict[tuple[float, int, int], Array]
 
 
 def sweep(values: ArrayLike, settings: SweepSettings, run: Run) -> SweepResult:
-    """Return the reconstruction errors of patches or a series (time, n_features), for all sizes and penalties λ.
+    """Return the reconstruction errors of patches, or of a series (time, n_features), for all M, H and penalties λ.
 
-    One dictionary for each number of atoms is learned from the whole film. Each window has its own embedding, which is
-    used with all λ. Sizes that the film is too short for are left out. `NotEnoughFramesError` is raised if it is too
-    short for all sizes.
+    A dictionary is learned from the whole film for each M. Each window has its own embedding. Sizes for which the film
+    is too short are left out. `NotEnoughFramesError` is raised if it is too short for all.
     """
     film = check_film(values)
     settings.check(len(film))
@@ -56,7 +58,7 @@ def sweep(values: ArrayLike, settings: SweepSettings, run: Run) -> SweepResult:
 
 
 def _null_errors(film: Array, coded: Sequence[Coded], settings: SweepSettings, run: Run) -> dict[str, Errors]:
-    """Return the errors on each null model: shuffled frames with the film's codes, and noise, which is coded anew."""
+    """Return the errors on both null models: the film with shuffled frames, and noise with its spatial spectrum."""
     run, rng = replace(run, name="sweep-null"), np.random.default_rng(settings.seed)
     order = rng.permutation(len(film))
     noise = draw_noise(film, rng)
@@ -77,9 +79,9 @@ def _errors(
     stage: str,
     order: Ints | None = None,
 ) -> Errors:
-    """Return the errors of windows of a film, after a permutation of its frames if `order` is given.
+    """Return the errors of all windows of a film, whose frames are first permuted if `order` is given.
 
-    `places(window, n_frames)` returns (start, stop) of all windows of one length.
+    ``places(window, n_frames)`` returns the (start, stop) of all windows of the length `window`.
     """
     tasks, sizes = [], []
     for dictionary, codes in coded:
@@ -108,7 +110,7 @@ def _errors(
 
 
 class Combination(NamedTuple):
-    """An entry of Table 1: errors with one number of atoms and window length at one λ. NaN if the film is too short."""
+    """An entry of Table 1 for one λ, M and H: means over all frames of all windows, NaN if the film is too short."""
 
     lam: float
     n_atoms: int
@@ -124,7 +126,7 @@ class Combination(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class SweepResult:
-    """Errors of all windows."""
+    """Reconstruction errors of all windows, on the film and on its null models."""
 
     settings: SweepSettings
     n_frames: int
@@ -136,7 +138,7 @@ class SweepResult:
     """Trimmed mean of the MSE if all codes are zero. It is 1 for standardised patches."""
 
     def rows(self) -> Iterator[tuple[float, ...]]:
-        """Yield the lines of sweep.csv, with the `COLUMNS`: one per λ, number of atoms, window and frame."""
+        """Yield the rows of sweep.csv (see `COLUMNS`), one for each λ, M, H, window and frame."""
         for (lam, n_atoms, window), errors in self.errors.items():
             places = self.settings.segments(window, self.n_frames)
             for segment, ((start, stop), values) in enumerate(zip(places, errors, strict=True)):
@@ -144,7 +146,7 @@ class SweepResult:
                     yield lam, n_atoms, window, segment, start, stop, frame, value
 
     def table(self) -> list[Combination]:
-        """Return the entries of Table 1 by (λ, M, H), including sizes that the film is too short for."""
+        """Return the entries of Table 1 for all λ, M and H, including sizes for which the film is too short."""
         return [
             self._combination(lam, n_atoms, window)
             for lam in self.settings.lam
@@ -154,7 +156,7 @@ class SweepResult:
 
     @cached_property
     def means(self) -> dict[float, list[float]]:
-        """For each λ, the trimmed means of the MSE, one for each pair (M, H) that the film is long enough for."""
+        """For each λ, the trimmed mean MSE of each pair (M, H), except those for which the film is too short."""
         means: dict[float, list[float]] = {lam: [] for lam in self.settings.lam}
         for entry in self.table():
             means[entry.lam] += [] if entry.missing else [entry.trimmed_mean]
@@ -162,9 +164,9 @@ class SweepResult:
 
     @cached_property
     def decisive_lam(self) -> float | None:
-        """The penalty λ that decides both claims: its geometric mean error is nearest to that of the paper's Table 1.
+        """The penalty λ that decides both claims: its errors are nearest to the paper's Table 1 (geometric means).
 
-        Penalties at which nothing is reconstructed do not count. The result is None if there are no others.
+        Penalties at which nothing is reconstructed (see `NOTHING`) are left out. None if no other is left.
         """
         paper, tiny = np.mean(np.log([mean for mean, _ in PAPER.values()])), np.finfo(float).tiny
         distances = {
@@ -176,7 +178,7 @@ class SweepResult:
 
     @cached_property
     def evidence(self) -> dict[str, dict[float, list[Evidence]]]:
-        """Evidence by claim and λ: one comparison for each column of Table 1 (more atoms) or row (more frames)."""
+        """Evidence by claim and λ: a comparison in each column of Table 1 (more atoms) or each row (more frames)."""
         chains: dict[tuple[str, float, str], dict[str, Combination]] = {}
         ratios = self.settings.ratios
         for k, entry in enumerate(self.table()):
@@ -191,7 +193,7 @@ class SweepResult:
         return found
 
     def _compare(self, name: str, entries: Mapping[str, Combination]) -> Evidence:
-        """Return the logarithm of the ratio of trimmed means, last entry / first entry, as evidence."""
+        """Return evidence: the log ratio of the trimmed mean of the last entry to that of the first."""
         first, *_, last = entries.values()
         means = [entry.trimmed_mean for entry in entries.values()]
         steps = " → ".join(f"{error(mean)} ({size})" for size, mean in zip(entries, means, strict=True))

@@ -13,7 +13,7 @@ from psmt.utils.constraints import check_count, count, real
 
 @dataclass(frozen=True, kw_only=True)
 class SweepSettings(Settings):
-    """Parameters of the sweep. The defaults are the paper's sizes.
+    """Parameters of `psmt sweep`. By default, the numbers of atoms and frames are the paper's.
 
     >>> SweepSettings().windows(512)
     (1024, 1280, 1536)
@@ -67,16 +67,16 @@ class SweepSettings(Settings):
         check_count("window", self._smallest_window(), minimum=max(3, self.steps_per_window))
 
     def windows(self, n_atoms: int) -> tuple[int, ...]:
-        """Return the window lengths for a number of atoms."""
+        """Return the window lengths in frames that are tried with `n_atoms` atoms."""
         return tuple(int(ratio * n_atoms) for ratio in self.ratios)
 
     def segments(self, window: int, n_frames: int) -> list[tuple[int, int]]:
-        """Return (start, stop) of each window in a film. The frame `stop` is the first after the window."""
+        """Return the (start, stop) of all windows of the length `window` in a film of `n_frames`."""
         step = window // self.steps_per_window
         return [(start, start + window) for start in range(0, n_frames - window + 1, step)]
 
     def null_segments(self, window: int, n_frames: int) -> list[tuple[int, int]]:
-        """Return (start, stop) of a few evenly spaced windows on a null model, whose frames are exchangeable.
+        """Return the (start, stop) of `null_windows` evenly spaced windows, for null models.
 
         >>> SweepSettings(n_atoms=(10,), null_windows=3).null_segments(20, 100)
         [(0, 20), (40, 60), (80, 100)]
@@ -87,11 +87,11 @@ class SweepSettings(Settings):
         return [(int(start), int(start) + window) for start in starts]
 
     def components(self, n_atoms: int) -> int:
-        """Return the number of dimensions of the embedding for a number of atoms."""
+        """Return the number of dimensions of the embedding with `n_atoms` atoms."""
         return quarter(n_atoms, self.n_components)
 
     def check(self, n_frames: int, /) -> None:
-        """Raise unless the film is long enough for at least one window."""
+        """Raise if a film of `n_frames` is too short for the smallest window."""
         needed = self._smallest_window()
         if n_frames < needed:
             raise NotEnoughFramesError(
@@ -100,7 +100,7 @@ class SweepSettings(Settings):
             )
 
     def fitted(self, n_frames: int) -> tuple[Self | None, str]:
-        """Return settings with smaller sizes added if too few fit (None if none fit), and a note ('' if none added)."""
+        """Return settings as `Settings.fitted` does, with smaller numbers of atoms added if too few fit the film."""
         whole = [size for size in self.n_atoms if max(self.windows(size)) <= n_frames]
         if len(whole) >= min(2, len(self.n_atoms)):
             return self, ""

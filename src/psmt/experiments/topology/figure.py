@@ -1,4 +1,4 @@
-"""Fig. 3 of the paper: the topology of the embedding over time."""
+"""Fig. 3 of the paper: how the links between atoms change over time."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -18,7 +18,10 @@ SHADE = "#d62728"
 
 
 def topology_figure(result: TopologyResult, *, n_times: int = 5) -> Figure:
-    """Draw the chosen atoms over time (a), their components (b), and the atoms that they are linked to most (c)."""
+    """Draw Fig. 3: numbers of links of some atoms over time (a), their components (b), and the atoms they link to (c).
+
+    `n_times` is the number of windows in (b).
+    """
     times, rows, settings = result.shown_windows(n_times), range(len(result.chosen)), result.settings
     components = [
         [*(f"graph {i} {k}" for k in range(len(times))), *(f"picture {i} {k}" for k in range(3))] for i in rows
@@ -43,7 +46,7 @@ def _colour(i: int) -> str:
 
 
 def _head(axes: Axes, letter: str, text: str, *, lift: float = 7) -> None:
-    """Write a heading, `lift` points up. It may be wider than its panel. A blank title reserves the height."""
+    """Write a heading `lift` points above a panel, which may be narrower. A blank title reserves its height."""
     heading(axes, letter, text, lift=lift)
     axes.texts[-1].set_in_layout(False)
     if not axes.get_title():
@@ -83,7 +86,7 @@ def _draw_over_time(sizes: Axes, counts: Axes, result: TopologyResult, times: In
 
 
 def _draw_components(panels: Mapping[str, Axes], result: TopologyResult, times: Ints) -> None:
-    """Draw the component of each chosen atom at some times. Each node has the same place at all times."""
+    """Draw the graph around each chosen atom in some windows. A node has the same position in all windows."""
 
     def component(time: int, atom: int) -> AnyArray:
         label = result.graphs[time]["component"]
@@ -118,7 +121,7 @@ def _draw_components(panels: Mapping[str, Axes], result: TopologyResult, times: 
 
 
 def _draw_companions(panels: Mapping[str, Axes], result: TopologyResult) -> None:
-    """Draw pictures of each chosen atom and of the two atoms that it is most often linked to."""
+    """Draw each chosen atom as a picture, beside the two atoms that it is most often linked to."""
     for i, atom in enumerate(result.chosen):
         shown = [(atom, 0), *result.companions(atom)]
         for k in range(3):

@@ -1,18 +1,16 @@
-"""Tests of links between atoms: which frames they compare, their null models, and what they measure.
+"""Tests of the links between atoms: do they last, do clusters change, and do linked atoms look alike?
 
-The film is divided into parts without a common frame, spread over its whole length. Two questions are tested:
+- *Do links last?* The film is divided into parts without a common frame, and the links in a window of each part are
+  compared. Null model: the frames of each window in random order. This keeps which atoms are active together, but not
+  how they move.
+- *Do clusters change?* The film is cut into blocks with gaps between them. The similarities of atoms in all blocks
+  before a time are compared with those in all blocks after it. Null model: the blocks in random order. This keeps how
+  atoms move, but not when. Similarities are compared instead of links, because links are noisier: few cosines are near
+  their threshold.
 
-- *Do links last?* The windows of different parts are compared. Null model: the frames of each window in random order.
-  Which atoms are active together is kept; how they move is lost.
-- *Do clusters change?* The film is cut into blocks with gaps between them. The similarities of atoms in the embedding
-  of all blocks before a time are compared with those of all blocks after it. Null model: the blocks in random order.
-  How atoms move is kept; when they moved is lost. Similarities are compared as numbers, not as links: with many atoms,
-  few cosines are near the threshold of a link, and links are mostly noise.
-
-Both tests are exact if the order of frames, or of blocks, has no effect: the film is exchangeable with the draws. The
-gaps make blocks nearly independent. Without gaps, neighbouring blocks would make stretches of the film differ more
-from each other than those of the null model do: p <= 0.05 in 87 of 320 films with constant clusters and slow activity,
-but in 6 of 120 with gaps.
+Both tests are exact if the order of frames, or of blocks, has no effect. The gaps make blocks nearly independent, as
+the test requires: on films with constant clusters and slow activity, p <= 0.05 in 6 of 120 films with gaps, but in 87
+of 320 without.
 """
 
 from __future__ import annotations
@@ -45,7 +43,7 @@ MIN_BLOCKS, MAX_BLOCKS = 12, 24
 
 @dataclass(frozen=True)
 class Design:
-    """Indices of the frames that the tests compare with each other."""
+    """Which frames the tests compare, as indices."""
 
     windows: Ints
     """(n_parts, n_frames): frames of the window of each part. No frame is in two windows."""
@@ -60,7 +58,7 @@ class Design:
 
     @classmethod
     def of(cls, codes: Result, settings: TopologySettings) -> Design:
-        """Return the frames of a film that the tests compare. `codes` are its packed codes (see `unpack_codes`)."""
+        """Choose the frames for the tests of a film, whose `codes` are packed by `pack_codes`."""
         n_frames = len(codes["offsets"]) - 1
         n_parts = int(np.clip(n_frames // (2 * settings.window), 2, MAX_PARTS))
         length = min(n_frames // n_parts, 2 * settings.window)
@@ -82,12 +80,12 @@ class Design:
         return (rng.permuted(self.windows, axis=1) for _ in range(count))
 
     def reordered(self, count: int, seed: int) -> Iterator[Ints]:
-        """Yield `count` copies of `blocks`, each in random order."""
+        """Yield `count` copies of `blocks`, each with the blocks in random order."""
         rng = np.random.default_rng([seed, 1])
         return (rng.permutation(self.blocks) for _ in range(count))
 
     def summary(self) -> dict[str, Any]:
-        """Return plain values for JSON."""
+        """Return the numbers for summary.json."""
         return {
             "windows": self.windows[:, 0].tolist(),
             "window": self.windows.shape[1],
@@ -98,10 +96,10 @@ class Design:
 
 
 def _memory(codes: csr_array, parts: Ints) -> int:
-    """Return the memory in frames: the lag at which the autocorrelation of codes (time, n_atoms) is below `FORGOTTEN`.
+    """Return the memory of codes (time, n_atoms): the lag in frames at which the autocorrelation is below `FORGOTTEN`.
 
-    Codes are centred in each of the `parts` (n_parts, n_frames), which are indices of frames. The largest value is the
-    smallest memory with which the film has too few blocks.
+    Codes are centred in each of the `parts` (n_parts, n_frames), given by indices of frames. Lags with which the film
+    would have too few blocks are not tried: the smallest of them is then returned.
     """
     length = int(parts.shape[1])
     pieces = [csr_array(codes[part]) for part in parts]
@@ -134,7 +132,7 @@ similarities are mostly noise.
 
 @dataclass(frozen=True)
 class SimilarityChange:
-    """Agreement of the similarities of atoms before and after a time: a correlation over pairs of atoms."""
+    """Do similarities of atoms change at some time? Correlations of similarities over pairs of atoms, and a test."""
 
     frame: int
     """The first frame after the split at which the similarities before and after agree least."""
@@ -148,7 +146,7 @@ class SimilarityChange:
 
 @dataclass(frozen=True)
 class LinkPersistence:
-    """Share of links that is found in both of two separate windows (without a common frame), with tests."""
+    """The share of links that two windows without a common frame have in common, and tests of it."""
 
     links: int
     """Number of links of all windows."""
@@ -159,14 +157,15 @@ class LinkPersistence:
 
     @property
     def share(self) -> float:
-        """Share of links that is found in both of two separate windows, over all pairs (see `shared_links`)."""
+        """The share of links that two windows have in common, over all pairs of windows (see `shared_links`)."""
         return self.shuffled.value
 
 
 def measure_change(film: Result, nulls: Sequence[Result], design: Design) -> SimilarityChange:
-    """Return the change of similarities, from results of `compare_times` for the film and for blocks in random order.
+    """Test whether the similarities of atoms change over time.
 
-    In the film, and in each draw of the null model, only the time at which most agreement is lost counts.
+    `film` and `nulls` are results of `compare_times` for the film and for blocks in random order. In each of them, only
+    the time counts at which most agreement is lost.
     """
     across = np.maximum(film["agreement"], 0.0)
     draws = np.maximum([draw["agreement"] for draw in nulls], 0.0)
@@ -180,7 +179,7 @@ def measure_change(film: Result, nulls: Sequence[Result], design: Design) -> Sim
 
 
 def measure_lasting(film: Result, nulls: Sequence[Result], *, n_permutations: int, seed: int) -> LinkPersistence:
-    """Return the persistence of links, from results of `link_sets` for the film's windows and for shuffled frames."""
+    """Test whether links last. `film` and `nulls` are results of `link_sets` for the film and for shuffled frames."""
     pairs = list(combinations(range(len(film["counts"])), 2))
     value = shared_links(film, pairs)
     rng = np.random.default_rng([seed, 2])
@@ -191,9 +190,9 @@ def measure_lasting(film: Result, nulls: Sequence[Result], *, n_permutations: in
 
 
 def shared_links(links: Result, pairs: Sequence[tuple[int, int]]) -> float:
-    """Return the Dice coefficient of links, over all `pairs` of sets of frames, or NaN without links.
+    """Return the Dice coefficient of links: 2 * (links in both sets of a pair) / (links in one + links in the other).
 
-    It is twice the number of links that two sets share, divided by the number of links in both, each summed over pairs.
+    Both counts are summed over all `pairs` of sets of frames in `links`, a result of `link_sets`. NaN without links.
     """
     keys = links["edges"][:, 0].astype(np.int64) * links["used"].shape[1] + links["edges"][:, 1]
     sets = np.split(keys, np.cumsum(links["counts"])[:-1])
@@ -203,7 +202,10 @@ def shared_links(links: Result, pairs: Sequence[tuple[int, int]]) -> float:
 
 
 def _permute_atoms(links: Result, rng: np.random.Generator) -> Result:
-    """Return links after a random permutation of the atoms that may have links, separately for each set of frames."""
+    """Return a result of `link_sets` with its atoms permuted at random, in each set of frames separately.
+
+    Only atoms that may have links are permuted.
+    """
     edges = []
     for own, used in zip(np.split(links["edges"], np.cumsum(links["counts"])[:-1]), links["used"], strict=True):
         label = np.arange(len(used))
@@ -217,7 +219,7 @@ def _permute_atoms(links: Result, rng: np.random.Generator) -> Result:
 
 @dataclass(frozen=True)
 class Likeness:
-    """Mean correlation between the pictures of linked atoms, and of unlinked atoms, with tests of the difference."""
+    """Mean correlations of the pixels of linked and of unlinked pairs of atoms, and tests of the difference."""
 
     linked: float
     """Mean likeness of linked pairs, each counted once per window in which it is linked, or NaN without links."""
@@ -230,7 +232,7 @@ class Likeness:
 
 
 def picture_likeness(atoms: Array) -> Array:
-    """Return the correlations (n_atoms, n_atoms) of the pixels of atoms (n_atoms, n_features), with their sign."""
+    """Return the correlations (n_atoms, n_atoms) between the pixels of atoms (n_atoms, n_features)."""
     with np.errstate(divide="ignore", invalid="ignore"):  # a constant atom correlates with none
         return np.asarray(np.nan_to_num(np.corrcoef(atoms)))
 
@@ -238,10 +240,10 @@ def picture_likeness(atoms: Array) -> Array:
 def measure_likeness(
     likeness: Array, film: Result, nulls: Sequence[Result], *, n_permutations: int, seed: int
 ) -> Likeness:
-    """Return how alike linked and unlinked atoms are as pictures, with tests of the difference.
+    """Test whether the pixels of linked atoms correlate more than those of unlinked atoms.
 
-    `likeness` (n_atoms, n_atoms) are the correlations of all pairs of atoms. `film` and `nulls` are results of
-    `link_sets` for the film and for shuffled frames. Permutations exchange the pictures of atoms that may have links.
+    `likeness` (n_atoms, n_atoms) is the result of `picture_likeness`. `film` and `nulls` are results of `link_sets` for
+    the film and for shuffled frames. A second test permutes the pictures of those atoms that may have links.
     """
     pairs = _LinkedPairs(likeness, film)
     linked, unlinked = pairs.means()
@@ -254,7 +256,7 @@ def measure_likeness(
 
 
 class _LinkedPairs:
-    """Pairs of atoms that may have links, and how often each is linked."""
+    """Correlations of the pictures of all pairs of atoms that may have links, and how often each pair is linked."""
 
     def __init__(self, likeness: Array, links: Result) -> None:
         atoms = np.flatnonzero(links["used"].any(axis=0))
@@ -265,7 +267,7 @@ class _LinkedPairs:
         self.total = (float(self.alike.sum(dtype=np.float64)) - float(np.trace(self.alike))) / 2
 
     def means(self, rng: np.random.Generator | None = None) -> tuple[float, float]:
-        """Return the mean likeness of linked and of unlinked pairs. With an `rng`, pictures are permuted first."""
+        """Return the mean correlation of linked and of unlinked pairs. With an `rng`, pictures are permuted first."""
         order = np.arange(len(self.alike)) if rng is None else rng.permutation(len(self.alike))
         pairs = self.alike[order[self.first], order[self.second]].astype(np.float64)
         n_unlinked = self.count - len(pairs)

@@ -1,4 +1,4 @@
-"""The experiment `psmt topology` and its report: tests of the paper's claims about its Fig. 3, and verdicts on them."""
+"""The experiment `psmt topology`: its files, and its report with Fig. 3 and verdicts on the paper's claims about it."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -21,7 +21,7 @@ from psmt.types import Array
 
 
 def topology_section(result: TopologyResult, figure: bytes) -> Section:
-    """Return the section of the report. `figure` is a PNG file."""
+    """Return the section of the report with Fig. 3 (`figure`, a PNG file) and a table of the tests."""
     settings = result.settings
     sizes = "M and H are those of the lowest error in Table 1. " if settings.best_of_sweep else ""
     return Section(
@@ -30,7 +30,7 @@ def topology_section(result: TopologyResult, figure: bytes) -> Section:
             f"{settings.n_atoms:,} atoms, {len(result.graphs)} windows of {settings.window:,} frames, "
             f"{result.step:,} frames from one to the next. Two atoms are linked in a window if their columns of "
             f"P have a cosine above {settings.threshold:g} and both are used in {settings.min_uses} frames or more. "
-            f"Linked atoms form components. {sizes}Atoms that are followed: {len(result.chosen)}. They are the {RULE}.",
+            f"Linked atoms form components. {sizes}The figure follows the {len(result.chosen)} {RULE}.",
             "Neighbouring windows share almost all frames, so their graphs are alike in any film. The tests therefore "
             f"compare {len(result.design.windows)} parts of the film that share no frame, and compare the film with "
             "null models. Frames in random order: atoms are active together as before, but do not move. Blocks of "
@@ -90,14 +90,14 @@ CLAIMS = {
 
 
 def topology_claims(result: TopologyResult | None, note: str = "") -> list[Claim]:
-    """Return the three claims on topology, with the `note`. Without a result, all are inconclusive."""
+    """Return the three claims with verdicts. Without a result, all are inconclusive. The `note` is added to each."""
     if result is None:
         return [_claim(key, [], notes=[note]) for key in CLAIMS]
     return [clusters_change(result, note), clusters_persist(result, note), linked_look_alike(result, note)]
 
 
 def clusters_change(result: TopologyResult, note: str = "") -> Claim:
-    """Return the claim that clusters change: similarities agree less across a time than in shuffled blocks."""
+    """Return the claim that clusters change, with its verdict: similarities of atoms differ before and after a time."""
     change, design = result.change, result.design
     if change is None or not np.isfinite(change.reordered.value):
         reason = (
@@ -126,7 +126,7 @@ def clusters_change(result: TopologyResult, note: str = "") -> Claim:
 
 
 def clusters_persist(result: TopologyResult, note: str = "") -> Claim:
-    """Return the claim that clusters persist, from links that windows without a common frame share."""
+    """Return the claim that clusters persist, with its verdict: windows without a common frame share links."""
     lasting, windows = result.lasting, result.design.windows
     if not np.isfinite(lasting.share):
         return _claim("clusters_persist", [], notes=[note, _no_links(result)])
@@ -149,7 +149,7 @@ def clusters_persist(result: TopologyResult, note: str = "") -> Claim:
 
 
 def linked_look_alike(result: TopologyResult, note: str = "") -> Claim:
-    """Return the claim that linked atoms look alike."""
+    """Return the claim that linked atoms look alike, with its verdict: their pixels correlate."""
     measured = result.likeness
     if not np.isfinite(measured.permuted.value):
         return _claim("linked_look_alike", [], notes=[note, _no_links(result)])
@@ -170,7 +170,7 @@ def _claim(key: str, evidence: Sequence[Evidence], **how: Any) -> Claim:
 
 
 def _share(name: str, tests: Mapping[str, NullTest], *, threshold: float = LEAST, **how: Any) -> Evidence:
-    """Return evidence from a share and its draws under null models, in percent. `how` are fields of `Evidence`."""
+    """Return evidence from `tests` of a share against null models, in percent. `how` are other fields of `Evidence`."""
 
     def write(share: float) -> str:
         return f"{round(100 * share)}".replace("-", "−")
@@ -196,9 +196,9 @@ def _run(values: Array, settings: TopologySettings, run: Run, earlier: Mapping[s
 
 
 def best_sizes(settings: TopologySettings, table: Sequence[Any], n_frames: int) -> TopologySettings:
-    """Return the settings with the number of atoms and window length that had the lowest error in the sweep.
+    """Return the settings with the number of atoms and window length that had the lowest error in the sweep's `table`.
 
-    Sizes for which the film has no room for two windows are skipped. If none remain, the settings are not changed.
+    Sizes for which the film is too short are skipped. If none are left, the settings are returned unchanged.
     """
     by_error = sorted((own for own in table if not own.missing), key=lambda own: own.trimmed_mean)
     sized = (replace(settings, n_atoms=own.n_atoms, window=own.window) for own in by_error)

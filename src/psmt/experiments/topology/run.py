@@ -1,4 +1,4 @@
-"""Run the experiment: code the film, and compute a task for each window and each draw of a null model."""
+"""Run `psmt topology`: code the film, and run a task for each window and each draw of a null model."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ COLUMNS = ("center", "atom", "component_size", "neighbours")
 
 
 def topology(values: ArrayLike, settings: TopologySettings, run: Run) -> TopologyResult:
-    """Return the dynamic topology of patches or a series (time, n_features), which has at least two windows."""
+    """Return the graphs of atoms over time, and their tests, for patches of a film or a series (time, n_features)."""
     film = check_film(values)
     settings.check(len(film))
     run = replace(run, name="topology")
@@ -35,7 +35,7 @@ def topology(values: ArrayLike, settings: TopologySettings, run: Run) -> Topolog
 
 
 def topology_of_codes(dictionary: Array, codes: Result, settings: TopologySettings, run: Run) -> TopologyResult:
-    """Return the dynamic topology of packed codes, given their dictionary (n_atoms, n_features)."""
+    """Return the graphs and tests as `topology` does, from packed codes and their dictionary (n_atoms, n_features)."""
     starts = settings.starts(len(codes["offsets"]) - 1)
     options: dict[str, Any] = {
         "n_atoms": settings.n_atoms,
@@ -61,7 +61,7 @@ def topology_of_codes(dictionary: Array, codes: Result, settings: TopologySettin
 
 
 def _compare_with_nulls(codes: Result, inputs: dict[str, Any], settings: TopologySettings, run: Run) -> dict[str, Any]:
-    """Return fields of `TopologyResult` for tests of the film and its null models. `inputs` are common to all tasks."""
+    """Run the tasks that the tests need, and return fields of `TopologyResult`. `inputs` are common to all tasks."""
     design, draws = Design.of(codes, settings), (settings.n_nulls, settings.seed)
     name = f"topology-M{settings.n_atoms:04d}"
     tasks = [
@@ -81,7 +81,7 @@ def _compare_with_nulls(codes: Result, inputs: dict[str, Any], settings: Topolog
 
 @dataclass(frozen=True, kw_only=True)
 class TopologyResult:
-    """Graphs of all windows, links of the null models, and the measures computed from them."""
+    """The graphs of atoms in all windows, the same on null models, and tests computed from both."""
 
     settings: TopologySettings
     dictionary: Array
@@ -104,7 +104,7 @@ class TopologyResult:
 
     @property
     def step(self) -> int:
-        """Number of frames from one window to the next."""
+        """Number of frames from the start of one window to the start of the next."""
         return int(self.starts[1] - self.starts[0])
 
     @cached_property
@@ -124,25 +124,25 @@ class TopologyResult:
 
     @cached_property
     def chosen(self) -> tuple[int, ...]:
-        """Atoms that are followed over time, chosen by `RULE`."""
+        """Indices of the atoms that the figure follows over time, chosen by `RULE`."""
         return choose_atoms(self.graphs, self.settings.n_chosen)
 
     # Measures
 
     @cached_property
     def change(self) -> measures.SimilarityChange | None:
-        """How much the similarities of atoms change over time, with a test. None if `design` has too few blocks."""
+        """Test whether the similarities of atoms change over time, or None if the film has too few blocks."""
         return measures.measure_change(self.times[0], self.times[1:], self.design) if self.times else None
 
     @cached_property
     def lasting(self) -> measures.LinkPersistence:
-        """Persistence of links: the share of links that is found in both of two separate windows, with tests."""
+        """Tests whether links last: the share of links that two windows without a common frame have in common."""
         own = self.settings
         return measures.measure_lasting(self.windows, self.shuffled, n_permutations=own.n_permutations, seed=own.seed)
 
     @cached_property
     def likeness(self) -> measures.Likeness:
-        """Correlation of the pixels of linked and of unlinked atoms, with tests."""
+        """Tests whether the pixels of linked atoms correlate more than those of unlinked atoms."""
         alike, own = measures.picture_likeness(self.dictionary), self.settings
         how = {"n_permutations": own.n_permutations, "seed": own.seed}
         return measures.measure_likeness(alike, self.windows, self.shuffled, **how)
@@ -150,25 +150,25 @@ class TopologyResult:
     # What is shown
 
     def rows(self) -> Iterator[tuple[int, ...]]:
-        """Yield the lines of topology.csv, with the `COLUMNS`: one per window and chosen atom."""
+        """Yield the rows of topology.csv (see `COLUMNS`), one for each window and chosen atom."""
         for w, center in enumerate(self.centers):
             for atom in self.chosen:
                 yield int(center), atom, int(self.component_size[w, atom]), int(self.neighbours[w, atom])
 
     def companions(self, atom: int, count: int = 2) -> list[tuple[int, int]]:
-        """Return the atoms that `atom` is linked to in most windows, each with the number of these windows."""
+        """Return the `count` atoms that `atom` is linked to most often, as pairs (atom, number of windows)."""
         edges = np.concatenate([graph["edges"] for graph in self.graphs])
         others = np.sort(edges[(edges == atom).any(axis=1)].sum(axis=1) - atom)
         return Counter(others.tolist()).most_common(count)
 
     def shown_windows(self, count: int = 5) -> Ints:
-        """Return the window with the largest components of chosen atoms, in each of `count` parts of the film."""
+        """Return a window from each of `count` parts of the film: that in which chosen atoms have large components."""
         sizes = np.log(self.component_size[:, list(self.chosen)]).sum(axis=1)
         parts = np.array_split(np.arange(len(self.graphs)), min(count, len(self.graphs)))
         return np.array([part[np.argmax(sizes[part])] for part in parts])
 
     def summary(self) -> dict[str, Any]:
-        """Return the numbers for summary.json, see `to_json`."""
+        """Return the numbers for summary.json."""
         return {
             "n_atoms": len(self.dictionary),
             "window": self.settings.window,
@@ -184,7 +184,7 @@ class TopologyResult:
 
 
 def choose_atoms(graphs: Sequence[Result], count: int = 3) -> tuple[int, ...]:
-    """Return the `count` most informative atoms by `RULE`. Ties go to the lower number."""
+    """Return the indices of the `count` atoms that `RULE` chooses. Of equal atoms, the first is taken."""
     sizes = np.array([graph["component_size"] for graph in graphs], dtype=np.float64)
     component = np.array([graph["component"] for graph in graphs])
     variance = np.log(sizes).var(axis=0)

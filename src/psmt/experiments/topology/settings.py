@@ -23,15 +23,15 @@ N_NULLS = 19
 """Number of draws of each null model. A statistic above all draws has p <= 1 / 20."""
 
 RULE = (
-    "most informative: largest variance over time of the logarithm of the component size, times one less the share "
-    "of the windows with links that it spends in the component of an atom chosen before it"
+    "atoms with the largest score: the variance over time of the logarithm of the component's size, times 1 − the share "
+    "of windows in which the atom is linked and belongs to the component of an atom that is already chosen"
 )
-"""The rule by which atoms are chosen."""
+"""The rule that chooses the atoms to follow over time."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class TopologySettings(WindowSettings):
-    """Parameters of `psmt topology`. The default numbers of atoms and frames are the paper's."""
+    """Parameters of `psmt topology`. By default, the numbers of atoms and frames are the paper's."""
 
     n_atoms: Annotated[shared.Atoms, count(2)] = 2048
     window: shared.Window = 6144
@@ -69,7 +69,7 @@ class TopologySettings(WindowSettings):
 
     @classmethod
     def make(cls, given: Mapping[str, Any] | None = None, *, preset: str = "", **fallbacks: Any) -> Self:
-        """Return settings, see `Settings.make`. Unless sizes or 'demo' are given, the sweep's best sizes are used."""
+        """Return settings as `Settings.make` does, with `best_of_sweep` unless sizes or the preset 'demo' are given."""
         best = not {"n_atoms", "window"} & (given or {}).keys() and preset != "demo"
         return super().make({"best_of_sweep": best, **(given or {})}, preset=preset, **fallbacks)
 
@@ -85,11 +85,11 @@ class TopologySettings(WindowSettings):
 
     @property
     def step(self) -> int:
-        """Number of frames from one window to the next, if the film has at most `MOST_WINDOWS` windows."""
+        """Number of frames between the starts of successive windows. In a long film, `starts` uses larger steps."""
         return _step(self.window, self.overlap)
 
     def starts(self, n_frames: int) -> Ints:
-        """Return the first frame (n_windows,) of each window in a film. There are 2 to `MOST_WINDOWS` windows.
+        """Return the first frame (n_windows,) of each window in a film. There are at most `MOST_WINDOWS` windows.
 
         >>> TopologySettings().starts(10_000)[[0, 1, -1]]
         array([   0,   96, 3840])
@@ -101,11 +101,11 @@ class TopologySettings(WindowSettings):
         return np.arange(0, room, max(self.step, -(-room // MOST_WINDOWS)))
 
     def needed(self) -> int:
-        """Return the number of frames that two windows need."""
+        """Return the smallest number of frames that a film must have, for two windows."""
         return self.window + self.step
 
     def check(self, n_frames: int, /) -> None:
-        """Raise unless the film is long enough for two windows."""
+        """Raise if a film of `n_frames` is too short for two windows."""
         if n_frames < self.needed():
             fits = max((size for size in range(3, n_frames) if size + _step(size, self.overlap) <= n_frames), default=0)
             way_out = (
