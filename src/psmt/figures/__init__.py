@@ -1,4 +1,4 @@
-"""Style and panels that all figures share. Each figure is a matplotlib `Figure` that does not use pyplot."""
+"""Style and panels that all figures share. Figures are matplotlib `Figure` objects, made without pyplot."""
 
 from psmt.figures.style import png
 

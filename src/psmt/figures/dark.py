@@ -1,8 +1,7 @@
-"""Figures for a dark page: light and dark are exchanged in drawings, but not in pictures.
+"""Make versions of figures for dark pages: light and dark are exchanged in drawings, but not in pictures.
 
-A frame or an atom with black and white exchanged would be another picture. So `png` writes the positions of pictures
-into the file, from which the dark version can be made. A coloured table (weights, ratios) is not a picture, because its
-white means "nothing" and is the colour of the page.
+Pictures (photographs, frames, atoms) must not be inverted. So `psmt.figures.style.png` writes their positions into the
+PNG file, and `darkened` leaves them unchanged. A heat map is a drawing, because its white is the colour of the page.
 """
 
 import json
@@ -31,7 +30,7 @@ ON_PAPER = "drawn on paper"
 
 
 def picture_places(figure: Figure, dpi: float) -> PngInfo:
-    """Return a PNG text chunk with left, top, right and bottom of each picture in a drawn figure, in pixels."""
+    """Return a PNG text chunk with the positions of all pictures in a figure that was drawn: see `PLACES`."""
     height = figure.get_size_inches()[1] * dpi
     scale = dpi / figure.dpi
     places = []
@@ -47,7 +46,7 @@ def picture_places(figure: Figure, dpi: float) -> PngInfo:
 
 
 def _is_picture(image: AxesImage) -> bool:
-    """Return whether an image is a photograph, or a frame or an atom in levels from black to white."""
+    """Return whether an image is a picture: a photograph, or values from black to white, such as a frame or an atom."""
     values = image.get_array()
     if values is not None and values.ndim == 3:
         return image.get_gid() != ON_PAPER
@@ -56,12 +55,12 @@ def _is_picture(image: AxesImage) -> bool:
 
 
 def is_figure(png: bytes) -> bool:
-    """Return whether a PNG file was written by `png`, with the positions of its pictures."""
+    """Return whether a PNG file is a figure that `psmt.figures.style.png` wrote."""
     return PLACES.encode() in png
 
 
 def darkened(png: bytes) -> bytes | None:
-    """Return a figure's PNG file for a dark page, or None for a photograph, which is shown unchanged."""
+    """Return the dark version of a figure, a PNG file, or None if the file is not a figure (see `is_figure`)."""
     if not is_figure(png):
         return None
     light = Image.open(BytesIO(png))
@@ -79,9 +78,9 @@ def darkened(png: bytes) -> bytes | None:
 
 
 def swap_lightness(colours: Array | NDArray[np.uint8]) -> Array:
-    """Return colours (n, 3) from 0 to 255 with light and dark exchanged. The hue is kept, and white becomes `PAPER`.
+    """Return colours (n, 3), from 0 to 255, with inverted lightness and the same hue. White becomes `PAPER`.
 
-    Lightness, the mean of the largest and the smallest channel, is inverted. Differences from it are kept.
+    Lightness is the mean of the largest and the smallest channel.
 
     >>> swap_lightness(np.array([[255.0, 255.0, 255.0], [0.0, 0.0, 0.0]])).round().astype(int).tolist()
     [[29, 33, 38], [255, 255, 255]]

@@ -1,4 +1,4 @@
-"""Graphs of atoms: positions of nodes that stay the same over time, and drawings of nodes and links."""
+"""Draw graphs of atoms, with positions of the nodes that stay the same while links change over time."""
 
 from typing import Any
 
@@ -15,9 +15,9 @@ from psmt.types import Array
 
 
 def draw_graph(axes: Axes, positions: Array, edges: NDArray[Any], colours: NDArray[Any]) -> float:
-    """Draw nodes at positions (n, 2) and their links (n_links, 2) in colours (n,). Return the size of the nodes.
+    """Draw nodes at positions (n, 2) in colours (n,), and `edges` (n_links, 2). Return the size of the markers.
 
-    Linked nodes must have the same colour. Nodes in the colour `RULE` are drawn in the background.
+    Linked nodes must have the same colour. Nodes in the grey `RULE` are drawn smaller and behind the others.
     """
     size = float(np.clip(600 / len(positions), 5, 24))
     # Draw the background first, and all links before all nodes.
@@ -37,10 +37,10 @@ def draw_graph(axes: Axes, positions: Array, edges: NDArray[Any], colours: NDArr
 
 
 def stable_positions(edges: list[NDArray[Any]], n_nodes: int) -> Array:
-    """Return positions (n_nodes, 2) in the unit disc for a graph whose edges (n, 2) change over time.
+    """Return one position for each node (n_nodes, 2), in the unit disc, for a graph that changes over time.
 
-    Distances follow the number of steps between nodes in the union of the graphs of all times (stress majorisation,
-    from a seeded start). So each node keeps its position while its links change.
+    `edges` has the edges (n, 2) at each time. Distances approximate the lengths of shortest paths in the union of all
+    graphs (stress majorisation, SMACOF).
     """
     if n_nodes == 1:
         return np.zeros((1, 2))

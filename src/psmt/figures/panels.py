@@ -1,4 +1,4 @@
-"""Parts of figures: a grid of panels, estimates with intervals, headings, labels, and pictures of values."""
+"""Parts of figures: grids of panels, estimates with intervals, headings, axis labels, and values as pictures."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -33,11 +33,10 @@ def panel_figure(
     heights: Sequence[float] | None = None,
     widths: Sequence[float] | None = None,
 ) -> tuple[Figure, dict[Any, Axes]]:
-    """Return a figure with a title above and a note below a grid of panels, and the panels by name.
+    """Return a figure with a title, a grid of panels and a note below it, and the axes of the panels by name.
 
-    `layout` has the format of `Figure.subplot_mosaic`: rows of names, where a repeated name spans several places and
-    "." is left empty. `height` and `width` are in inches, `heights` and `widths` are relative. Constrained layout makes
-    space for the labels of panels.
+    `layout` is that of `Figure.subplot_mosaic`: rows of names, in which a repeated name spans several places and "." is
+    left empty. `height` and `width` are in inches. `heights` and `widths` are relative sizes of rows and columns.
     """
     title_height = (0.42 if title else 0.06) / height
     note_height = (0.14 + 0.17 * (note.count("\n") + 1) if note else 0.06) / height
@@ -58,9 +57,9 @@ def draw_estimates(
     *,
     reference: float = 0.0,
 ) -> None:
-    """Draw means with their intervals as horizontal bars. A vertical line marks the `reference`.
+    """Draw means as dots on horizontal bars, their intervals. A vertical line marks the `reference`.
 
-    `rows` maps the label of each row to its intervals by name, and `colours` maps these names to colours.
+    `rows` maps the label of each row to its intervals by name. `colours` maps these names to colours.
     """
     style_axes(axes, grid=False)
     axes.axvline(reference, color=QUIET, linewidth=0.9)
@@ -80,7 +79,7 @@ def draw_estimates(
 
 
 def heading(axes: Axes, letter: str, text: str, *, lift: float = 7) -> None:
-    """Write a letter and a title above a panel, `lift` points up."""
+    """Write a panel's letter and title, `lift` points above the panel."""
     axes.annotate(
         f"{letter}  {text}",
         (0, 1),
@@ -95,21 +94,21 @@ def heading(axes: Axes, letter: str, text: str, *, lift: float = 7) -> None:
 
 
 def label_axes(axes: Axes, x: str, y: str = "", size: float = TEXT) -> None:
-    """Set the labels of both axes."""
+    """Set the labels of the x and y axis."""
     axes.set_xlabel(x, fontsize=size, color=INK)
     axes.set_ylabel(y, fontsize=size, color=INK)
 
 
 def contrast(values: Array) -> Array:
-    """Return the values, scaled so that the largest absolute value is 1."""
+    """Return the values divided by the largest absolute value."""
     return values / max(float(np.abs(values).max()), 1e-12)
 
 
 def as_picture(values: Array, shape: tuple[int, int] | None, limit: float = 1.0) -> Array:
-    """Return values (n_features,) as a picture (height, width), black at -`limit` and white at `limit`.
+    """Return values (n_features,) as a picture (height, width), to be drawn from black (-`limit`) to white (`limit`).
 
-    With a `shape`, the values are pixels. Without it, as for the sensors of a series, they are drawn as bars from a
-    middle line. If there are many values, neighbours share a bar.
+    If `shape` is given, the values are its pixels. If it is None, as for a series, the picture is a bar chart of the
+    values. If there are more than 64, a bar is the mean of several neighbours.
 
     >>> as_picture(np.array([1.0, 2.0, -4.0, 0.0]), (2, 2))
     array([[ 1.,  2.],
@@ -127,7 +126,7 @@ def as_picture(values: Array, shape: tuple[int, int] | None, limit: float = 1.0)
 
 
 def tiled(pictures: Sequence[Array], places: Sequence[tuple[int, int]], grid: tuple[int, int]) -> Array:
-    """Return one picture that shows `pictures` (height, width) at `places` (row, column) of a grid. Gaps are NaN.
+    """Return one array with all `pictures` (height, width) at `places` (row, column) of a grid, and NaN between them.
 
     >>> tiled([np.ones((2, 2))], [(0, 1)], (1, 2)).shape
     (2, 5)
@@ -145,6 +144,6 @@ def tiled(pictures: Sequence[Array], places: Sequence[tuple[int, int]], grid: tu
 
 
 def show_tiles(axes: Axes, canvas: Array, limit: float = 1.0) -> None:
-    """Draw a picture that `tiled` returned, with grey gaps."""
+    """Draw an array that `tiled` returned. The gaps between pictures are grey."""
     axes.imshow(canvas, GREY_LEVELS, vmin=-limit, vmax=limit, interpolation="antialiased", interpolation_stage="rgba")
     axes.set_axis_off()

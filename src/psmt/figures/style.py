@@ -1,4 +1,4 @@
-"""One style for all figures: fonts, colours, and the line of each method."""
+"""The style of all figures: font sizes, colours, and the line style of each method."""
 
 from io import BytesIO
 from typing import Any
@@ -24,14 +24,14 @@ TITLE, TEXT, SMALL = 12.0, 9.5, 8.5
 
 
 def line_style(colour: str, width: float, dash: Any = "solid", layer: int = 3) -> dict[str, Any]:
-    """Return keyword arguments of `Axes.plot` for the line of a method. Lines of a higher `layer` lie on top."""
+    """Return keyword arguments of `Axes.plot` for a line. Lines with a larger `layer` are drawn on top."""
     caps = {"solid_capstyle": "round", "dash_capstyle": "butt"}
     return {"color": colour, "linewidth": width, "linestyle": dash, "zorder": layer, **caps}
 
 
-# Copying, the reference, is black. Curves often coincide, so thin lines lie on top of wide ones. Of two equally thin
-# lines the upper one is dashed: no line hides another. A method on codes without the embedding has the colour of its
-# twin with it, and dots.
+# Copying, the reference, is black. Curves often coincide. So that no line hides another, thin lines lie on top of wide
+# ones, and of two equally thin lines the upper one is dashed. A method on codes without the embedding is dotted, in the
+# colour of the same method with the embedding.
 METHOD_STYLES = {
     "psmt": line_style("#0072b2", 2.2, layer=5),
     "code_line": line_style("#0072b2", 1.4, (0, (1.0, 1.4)), layer=11),
@@ -55,9 +55,9 @@ METHOD_STYLES = {
 
 
 def literal(text: str) -> str:
-    r"""Return a text with dollar signs escaped for matplotlib, and '?' in place of unprintable characters.
+    r"""Return a text that matplotlib draws literally: dollar signs are escaped, unprintable characters become '?'.
 
-    Use it for names that come from files, because matplotlib fails on invalid UTF-8 and on incomplete formulas.
+    Names that come from files need this, because matplotlib fails on invalid UTF-8 and on incomplete formulas.
 
     >>> print(literal("\a costs $1"), literal("$x_$"))
     ? costs \$1 \$x_\$
@@ -66,7 +66,7 @@ def literal(text: str) -> str:
 
 
 def style_axes(axes: Axes, *, grid: bool = True) -> None:
-    """Draw axes with an open frame, grey ticks, and horizontal grid lines behind the data."""
+    """Style axes: no frame at the top and right, grey ticks, and horizontal grid lines behind the data."""
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)
     for side in ("left", "bottom"):
@@ -79,9 +79,9 @@ def style_axes(axes: Axes, *, grid: bool = True) -> None:
 
 
 def png(figure: Figure, *, dpi: int = 150) -> bytes:
-    """Return the figure as a PNG file of few colours, a third of the usual size. Equal figures give equal bytes.
+    """Return the figure as a PNG file with `N_COLOURS` colours. Equal figures give equal bytes.
 
-    The file records where its pictures are, so that a dark page can show it; see `psmt.figures.dark`.
+    The file has the positions of the pictures in the figure, so that `psmt.figures.dark` can make a dark version.
     """
     # Maximum coverage keeps the rare colours of thin lines, which the usual median cut would turn grey.
     drawn, file = BytesIO(), BytesIO()

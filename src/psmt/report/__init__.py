@@ -1,4 +1,4 @@
-"""Reports: claims with verdicts, tables and pictures on one page. This package does not depend on the experiments."""
+"""Reports: HTML pages with claims, verdicts, tables and pictures. This package does not depend on the experiments."""
 
 from psmt.report.claim import INCONCLUSIVE, TIE, Claim, Evidence, Judgement, Verdict, all_hold
 from psmt.report.page import Answer, Fact, Page, Picture, Section, render

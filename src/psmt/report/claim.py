@@ -1,4 +1,7 @@
-"""Claims: a statement, its evidence, and two verdicts. One is as measured, the other beyond controls (null models)."""
+"""Claims: statements with evidence and two verdicts, one *as measured*, the other *beyond controls*.
+
+Beyond controls, the effect must be larger than in null models, which should not have it.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ INCONCLUSIVE: Verdict = "inconclusive"
 
 
 class Judgement(NamedTuple):
-    """A verdict on a claim, with the comparison that decided it."""
+    """A verdict on a claim, and the comparison that decided it."""
 
     verdict: Verdict = INCONCLUSIVE
     ratio: float = nan
@@ -34,7 +37,7 @@ class Judgement(NamedTuple):
 
     @property
     def effect(self) -> str:
-        """The ratio of the comparison with its interval as text, or '' if the claim is not about a ratio."""
+        """The ratio and its interval as text, or '' if the claim is not about a ratio."""
         if not isfinite(self.ratio):
             return ""
         # An infinite interval of a logarithm begins at a ratio of 0.
@@ -54,8 +57,8 @@ class Evidence:
     """A statistic with its interval, the same statistic under null models, and the sample size.
 
     *As measured*, the statistic supports a claim if its whole interval lies above ``threshold + margin``, and
-    contradicts it if the whole interval lies below ``threshold - margin``. *Beyond controls*, the same must be true of
-    the statistic minus that of each null model. If `lower_is_better`, above and below change places.
+    contradicts it if the whole interval lies below ``threshold - margin``. *Beyond controls*, this is asked of the
+    difference between the statistic and that of each null model. If `lower_is_better`, above and below are exchanged.
     """
 
     name: str
@@ -82,7 +85,7 @@ class Evidence:
 
     @classmethod
     def of_draws(cls, name: str, tests: Mapping[str, NullTest], **how: Any) -> Evidence:
-        """Return evidence whose statistic is one number with draws under each null model. `how` are other fields."""
+        """Return evidence from tests of one number against draws of each null model. `how` are the other fields."""
         value = next(iter(tests.values())).value
         excess = {null: test.excess for null, test in tests.items()}
         nulls = {null: Interval(value - own.mean, value - own.high, value - own.low) for null, own in excess.items()}
@@ -90,24 +93,25 @@ class Evidence:
 
     @property
     def as_measured(self) -> Judgement:
-        """The verdict on the statistic itself, without null models."""
+        """The verdict from the statistic alone, without null models."""
         return self.measured[1]
 
     @property
     def beyond_controls(self) -> Judgement:
-        """The verdict on the statistic compared with that of each null model."""
+        """The verdict from the differences between the statistic and that of each null model."""
         return decide(self.controlled)
 
     @property
     def measured(self) -> Weighed:
-        """Strength and judgement of the statistic itself, see `Weighed`."""
+        """Strength and judgement from the statistic alone, see `Weighed`."""
         return self._judge(self.statistic, lambda verdict: f"{self._measurement}{self._reason(verdict)}.")
 
     @property
     def controlled(self) -> list[Weighed]:
-        """Strength and judgement of the difference between the statistic and that of each null model.
+        """Strength and judgement from the difference between the statistic and that of each null model.
 
-        If the statistic does not support the claim, or is only a control, the list has only its own judgement.
+        If the statistic alone does not support the claim, or if it is only a control, the list has one entry, which
+        judges the statistic alone.
         """
         own, there = self.estimate, {null: self.written(value.mean) for null, value in self.nulls.items()}
 
@@ -132,12 +136,12 @@ class Evidence:
 
     @property
     def estimate(self) -> str:
-        """The estimate with its unit as text."""
+        """The value of the statistic as text, with its unit."""
         return f"{self.written(self.statistic.mean)}{self.unit}"
 
     @property
     def sentence(self) -> str:
-        """Sentence with the estimate, its interval and the null models, and the reason if it is inconclusive."""
+        """A sentence with the statistic, its interval, the null models and, if inconclusive, the reason."""
         nulls = [
             f"{self.written(own.mean)} {write_interval(own, self.written)}".rstrip() + f" on {null}"
             for null, own in self.nulls.items()
@@ -149,7 +153,7 @@ class Evidence:
         return self.write(value) if self.to_ratio is None else ratio(self.to_ratio(value))
 
     def summary(self) -> dict[str, Any]:
-        """Return plain values for JSON."""
+        """Return the values for summary.json."""
         return {
             "n": self.n,
             "estimate": self.statistic._asdict(),
@@ -183,7 +187,7 @@ error_ratio_evidence = partial(
 
 @dataclass(frozen=True, kw_only=True)
 class Claim:
-    """A statement with its two verdicts and the numbers behind them."""
+    """A statement with its two verdicts, the evidence in sentences, and the numbers behind them."""
 
     key: str
     text: str
@@ -218,10 +222,10 @@ class Claim:
         notes: Sequence[str] = (),
         figures: Mapping[str, Any] | None = None,
     ) -> Claim:
-        """Return a claim whose verdict is 'yes' if all `evidence` supports it, and 'no' if any contradicts it.
+        """Return a claim with the verdict 'yes' if all `evidence` supports it, and 'no' if any contradicts it.
 
-        `more` evidence is listed in the notes, but does not affect the verdict. The default of `size`, the effect in
-        words, is the estimate of the weakest evidence. Empty notes are left out.
+        The evidence in `more` is listed in the notes, but does not affect the verdict. `size` is the effect in words,
+        by default the estimate of the weakest evidence. Empty notes are left out.
         """
         weakest = min((e for e in evidence if isfinite(e.measured[0])), key=lambda e: e.measured[0], default=None)
         notes = list(filter(None, notes))
@@ -248,12 +252,12 @@ class Claim:
 
     @property
     def verdicts(self) -> dict[str, Judgement]:
-        """Both verdicts by name. The second verdict is left out if there are no controls."""
+        """The verdicts 'as measured' and, if there are controls, 'beyond controls', by name."""
         controlled = {} if self.beyond_controls == NO_CONTROLS else {"beyond controls": self.beyond_controls}
         return {"as measured": self.as_measured} | controlled
 
     def summary(self) -> dict[str, Any]:
-        """Return plain values for JSON."""
+        """Return the values for summary.json."""
         return {
             "claim": self.text,
             "of": "the paper" if self.paper else "ours",
@@ -269,17 +273,16 @@ class Claim:
 
 
 def all_hold(verdicts: Sequence[Verdict]) -> Verdict:
-    """Return 'no' if any verdict is 'no', 'yes' if all are 'yes', and otherwise (or without any) 'inconclusive'."""
+    """Return 'no' if any verdict is 'no', 'yes' if all are 'yes', and otherwise, also if there are none, 'inconclusive'."""
     if "no" in verdicts:
         return "no"
     return INCONCLUSIVE if not verdicts or INCONCLUSIVE in verdicts else "yes"
 
 
 def decide(found: Sequence[Weighed], otherwise: Judgement = NO_CONTROLS) -> Judgement:
-    """Return the judgement that decides a claim, or `otherwise` if nothing was `found`.
+    """Return the judgement that decides a claim, or `otherwise` if `found` is empty.
 
-    `all_hold` combines the verdicts. Of the judgements with the combined verdict, the one whose estimate favours the
-    claim least decides.
+    `all_hold` combines the verdicts. Of the judgements with this verdict, the one with the least strength is returned.
     """
     verdict = all_hold([own.verdict for _, own in found])
     deciding = [weighed for weighed in found if weighed[1].verdict == verdict]
@@ -287,7 +290,7 @@ def decide(found: Sequence[Weighed], otherwise: Judgement = NO_CONTROLS) -> Judg
 
 
 def write_interval(interval: Interval, write: Callable[[float], str] = signed) -> str:
-    """Return the bounds of an interval in brackets, or '' for a single number, whose bounds are equal.
+    """Return the bounds of an interval as text in brackets, or '' if they are equal.
 
     >>> [write_interval(Interval(0.5, *bounds)) for bounds in ((0.25, 0.75), (0.5, 0.5), (-inf, inf), (0.25, inf))]
     ['(0.25 to 0.75)', '', '(no interval)', '(0.25 or more)']

@@ -1,10 +1,10 @@
-"""Functions that write numbers as text."""
+"""Format numbers as text."""
 
 from collections.abc import Sequence
 
 
 def signed(value: float) -> str:
-    """Return a number with two decimals and a typographic minus sign.
+    """Return a number as text, with two decimals and a typographic minus sign.
 
     >>> signed(-1.5), signed(-0.001)
     ('−1.50', '0.00')
@@ -13,7 +13,7 @@ def signed(value: float) -> str:
 
 
 def plus(number: str) -> str:
-    """Return a number that is already written as text, with a plus or minus sign before it.
+    """Return a number in a text with its sign: '+' is added to a positive number.
 
     >>> plus(signed(0.171)), plus(signed(-0.171)), plus("-3")
     ('+0.17', '−0.17', '−3')
@@ -22,7 +22,7 @@ def plus(number: str) -> str:
 
 
 def error(value: float) -> str:
-    """Return an error with three digits.
+    """Return an error as text with three significant digits.
 
     >>> [error(value) for value in (0.6594, 0.1, 0.000114, 7.45e-8)]
     ['0.659', '0.100', '0.000114', '7.45e−8']
@@ -34,7 +34,7 @@ def error(value: float) -> str:
 
 
 def ratio(value: float) -> str:
-    """Return a ratio with two or three digits, or with more digits if it is close to 1 or large.
+    """Return a ratio as text with two or three significant digits, or more if it is close to 1 or large.
 
     >>> [ratio(value) for value in (0.0213, 0.99951, 1.34, 428.6, 12424.4, -0.071, float("nan"))]
     ['0.021', '0.9995', '1.34', '429', '12,424', '−0.071', 'n/a']
@@ -49,7 +49,7 @@ def ratio(value: float) -> str:
 
 
 def percent(value: float) -> str:
-    """Return a share in percent. Small shares have two digits.
+    """Return a fraction as a percentage in a text, with two significant digits.
 
     >>> [percent(value) for value in (0.9844, 0.031, 0.000123)]
     ['98%', '3.1%', '0.012%']
@@ -58,7 +58,7 @@ def percent(value: float) -> str:
 
 
 def seconds(value: float) -> str:
-    """Return a duration as text, in suitable units.
+    """Return a duration in seconds as text, in seconds, minutes or hours.
 
     >>> [seconds(value) for value in (0.31, 42.4, 95, 4000)]
     ['0.3 s', '42 s', '1 min 35 s', '1 h 6 min']
@@ -74,7 +74,7 @@ def seconds(value: float) -> str:
 
 
 def listed(words: Sequence[object]) -> str:
-    """Return words as a list in a sentence.
+    """Return words joined by commas and 'and'.
 
     >>> listed([128, 256, 512])
     '128, 256 and 512'

@@ -27,12 +27,12 @@ class Picture:
 
     @property
     def uri(self) -> str:
-        """Return the picture as a data URI."""
+        """The picture as a data URI."""
         return _data_uri(self.png)
 
     @property
     def share(self) -> float:
-        """Width of the picture relative to the page, so that all figures have the same scale."""
+        """Width of the picture as a fraction of the page, chosen so that text has the same size in all figures."""
         if not is_figure(self.png):
             return 1.0
         image = Image.open(BytesIO(self.png))
@@ -40,14 +40,14 @@ class Picture:
 
     @property
     def dark_uri(self) -> str:
-        """Return the picture for a dark page as a data URI, or '' for a photograph, which is the same on any page."""
+        """The picture for a dark page as a data URI, or '' for a photograph, which is not changed."""
         dark = darkened(self.png)
         return "" if dark is None else _data_uri(dark)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Section:
-    """A part of the page."""
+    """A section of a page: title, paragraphs, pictures and tables."""
 
     title: str
     text: Sequence[str] = ()
@@ -61,7 +61,7 @@ class Section:
 
 
 class Answer(NamedTuple):
-    """What a command found, in one or two sentences, and the command to run next."""
+    """What a command found, in one or two sentences, and which command to run next."""
 
     text: str = ""
     command: str = ""
@@ -95,7 +95,7 @@ class Page:
 
 
 def render(page: Page) -> bytes:
-    """Return the page as one HTML file in UTF-8. It loads nothing except films in the folder of the page."""
+    """Return the page as one HTML file in UTF-8. It loads no other file, except films in its own folder."""
     environment = Environment(
         loader=PackageLoader("psmt", "report"),
         autoescape=True,

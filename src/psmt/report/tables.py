@@ -1,4 +1,4 @@
-"""Tables of a report, made from records and columns, and CSV files."""
+"""Tables of reports, made from records and column definitions, and CSV files."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _AT_A_TIME = 1000  # number of lines of a long CSV file that are held in memory
 
 
 class Cell(NamedTuple):
-    """The text of a table cell, and its mark: the best value, a losing value, or a missing one."""
+    """The text of a table cell, and how it is marked: as the best, a losing or a missing value, or not at all."""
 
     text: str
     mark: Literal["", "best", "loses", "missing"] = ""
@@ -22,7 +22,7 @@ class Cell(NamedTuple):
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a table: which value of a record it shows, how it writes the value, and which values it marks."""
+    """Definition of a column: which value of a record is shown, how it is written, and which values are marked."""
 
     name: str
     value: str | Callable[[Any], Any]
@@ -34,7 +34,7 @@ class Column:
     """Function of a record that returns whether its value is marked as losing."""
 
     def cells(self, records: Sequence[Any]) -> list[Cell]:
-        """Return the cells of all records."""
+        """Return the cells of this column, one for each record."""
         read = attrgetter(self.value) if isinstance(self.value, str) else self.value
         values = [read(record) for record in records]
         known = [value for value in values if not isinstance(value, Cell) and value == value]
@@ -52,7 +52,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """Columns and rows of a table. The first column names the row, the others have numbers."""
+    """Caption, column names and rows of a table. The first cell of a row is its name."""
 
     caption: str
     columns: Sequence[str]
@@ -60,7 +60,7 @@ class Table:
 
     @classmethod
     def of(cls, caption: str, records: Iterable[Any], columns: Sequence[Column]) -> Table:
-        """Return a table with a row for each record.
+        """Return a table with a row for each record, and marked cells.
 
         >>> records = [Cell("PSMT"), Cell("copy last frame")]
         >>> columns = [Column("method", "text"), Column("letters", lambda record: len(record.text), best=min)]
@@ -74,12 +74,12 @@ class Table:
 
     @classmethod
     def of_rows(cls, caption: str, columns: Sequence[str], rows: Iterable[Iterable[object]]) -> Table:
-        """Return a table of rows of values, which are written by `str`. No cell is marked."""
+        """Return a table of `rows` of values, which `str` converts to text. No cell is marked."""
         return cls(caption, columns, [[Cell(str(value)) for value in row] for row in rows])
 
 
 def to_csv(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> bytes:
-    r"""Return a CSV file in UTF-8. Floats are written so that reading them gives equal floats.
+    r"""Return a CSV file in UTF-8, with a header line. Floats are written with all digits.
 
     >>> to_csv(("frame", "mse"), [(0, 0.1), (1, 1e-20)])
     b'frame,mse\n0,0.1\n1,1e-20\n'
@@ -88,7 +88,7 @@ def to_csv(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> bytes:
 
 
 def csv_parts(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Iterator[bytes]:
-    """Yield parts of the CSV file that `to_csv` returns, for tables that are too long for memory."""
+    """Yield the CSV file of `to_csv` in parts, for tables that do not fit into memory."""
     yield csv_lines([columns])
     rows = iter(rows)
     while part := list(islice(rows, _AT_A_TIME)):
@@ -96,7 +96,7 @@ def csv_parts(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Itera
 
 
 def csv_lines(rows: Iterable[Sequence[object]]) -> bytes:
-    """Return the lines of a CSV file."""
+    """Return rows as lines of a CSV file."""
     text = StringIO()
     csv.writer(text, lineterminator="\n").writerows(rows)
     return text.getvalue().encode(errors="surrogateescape")

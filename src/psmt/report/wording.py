@@ -1,4 +1,4 @@
-"""Words for series. Reports are written for films, and `in_rows` replaces frames and pixels by rows and features."""
+"""Replace words for films by words for series: reports are written for films, and a series has no frames or pixels."""
 
 import re
 from collections.abc import Sequence
@@ -12,9 +12,9 @@ _FILM_WORD = re.compile(rf"(?<![\w./:-])({'|'.join(_WORDS)})((?:e?s)?)(?![\w/-]|
 
 
 def in_rows(thing: T) -> T:
-    """Return a text, table, claim, section or page, or a sequence of these, with words for films replaced.
+    """Return a text, table, claim, section or page, or a sequence of these, with words for series.
 
-    Films become series, frames and patches become rows, and pixels become features.
+    "Film" becomes "series", "frame" and "patch" become "row", and "pixel" becomes "feature".
 
     >>> in_rows(["Patches of film.mp4: the last patch", 3])
     ['Rows of film.mp4: the last row', 3]

@@ -23,8 +23,8 @@ N_NULLS = 19
 """Number of draws of each null model. A statistic above all draws has p <= 1 / 20."""
 
 RULE = (
-    "atoms with the largest score: the variance over time of the logarithm of the component's size, times 1 − the share "
-    "of windows in which the atom is linked and belongs to the component of an atom that is already chosen"
+    "atoms with the largest score: the variance over time of the logarithm of the component's size, times 1 − the "
+    "share of windows in which the atom is linked and belongs to the component of an atom that is already chosen"
 )
 """The rule that chooses the atoms to follow over time."""
 
