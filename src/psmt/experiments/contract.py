@@ -40,10 +40,7 @@ class Command:
 
 @dataclass(frozen=True, kw_only=True)
 class Experiment(Generic[S, R]):
-    """The functions that make up an experiment. Only `run` and `shown` are required.
-
-    An argument called `files` maps the names of files to their contents.
-    """
+    """The functions that make up an experiment. Only `run` and `shown` are required."""
 
     run: Callable[[Any, S, Run, Mapping[str, Any]], R]
     """``run(material, settings, run, earlier)`` returns the result. `material` is what `FilmOptions.read` returns, for
@@ -62,7 +59,7 @@ class Experiment(Generic[S, R]):
     """``claims(result, note)`` returns the claims of the report with their verdicts. `result` is None if the film is
     too short. `note` says how the settings were changed to fit the film."""
     sections: Callable[[R, Mapping[str, Any]], Sequence[Section]] = lambda *_: ()
-    """``sections(result, files)`` returns the sections of the report."""
+    """``sections(result, files)`` returns the sections of the report. `files` maps the names of files to contents."""
     facts: Callable[[R], Sequence[Fact]] | None = None
     """``facts(result)`` returns the list of facts in the report. If it is None, the report lists the settings."""
     summary: Callable[[R], Any] = lambda _: None

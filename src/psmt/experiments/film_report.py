@@ -85,10 +85,7 @@ class FilmResults:
         ]
 
     def answer(self, claims: Sequence[Claim], files: Mapping[str, Any]) -> Answer:
-        """Return the answer that opens the report, followed by how many of the paper's claims were confirmed.
-
-        It is the answer of the first experiment that has one. `files` are those of `make_page`.
-        """
+        """Return the answer of the first experiment that has one, and how many of the paper's claims are confirmed."""
         found = [experiment_of(name).answer(result, files) for name, result in self.results.items()]
         own = next((one for one in found if one is not None), Answer())
         paper = [claim for claim in claims if claim.paper]
@@ -211,10 +208,7 @@ def to_json(content: Any) -> bytes:
 
 
 def _plain(value: Any) -> Any:
-    """Return a value as JSON types. An object with a method `summary` is replaced by what the method returns.
-
-    Dataclasses and named tuples become dictionaries. NaN and infinity become None.
-    """
+    """Return a value as JSON types: dataclasses as dictionaries, NaN as None, and ``value.summary()`` if it exists."""
     if hasattr(value, "summary"):
         return _plain(value.summary())
     if is_dataclass(value) or hasattr(value, "_asdict"):

@@ -54,10 +54,7 @@ def dictionary_task(
 def learn_dictionary(
     *, patches: Array, n_atoms: int, alpha: float, max_epochs: int, seed: int, device: str = "cpu"
 ) -> Result:
-    """Learn a ``dictionary`` (n_atoms, n_features) from patches (time, n_features).
-
-    The result also has the ``objective`` (n_epochs,) after each epoch.
-    """
+    """Learn a ``dictionary`` (n_atoms, n_features) from patches. Return it with the ``objective`` after each epoch."""
     coder = SparseCoder(n_atoms=n_atoms, alpha=alpha, max_epochs=max_epochs, random_state=seed, device=device)
     return {"dictionary": coder.fit(patches).dictionary_, "objective": np.array(coder.objective_)}
 

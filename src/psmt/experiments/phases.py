@@ -1,7 +1,4 @@
-"""Choose the phases of a film, the short stretches that are predicted, by their reconstruction errors.
-
-As in the paper, the segment of a film with the least error is chosen first, and then two phases inside it.
-"""
+"""Choose the phases of a film, the short stretches to predict: two phases inside the segment of least error."""
 
 import math
 from collections.abc import Sequence
@@ -45,10 +42,7 @@ def least_error(errors: Array, *, window: int, reaching: int = 0) -> Stretch:
 
 
 def phase_segment(errors: Array, *, window: int, horizon: int) -> Stretch:
-    """Return the segment with the least mean error that has room for two phases of `horizon` + 1 frames.
-
-    The phases must also begin after the first `window` frames of the film.
-    """
+    """Return the segment of least error with room for two phases that begin after the first `window` frames."""
     both = 2 * (horizon + 1)
     return least_error(errors, window=max(window, both), reaching=window + both)
 

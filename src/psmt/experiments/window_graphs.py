@@ -52,10 +52,7 @@ def window_graph(
     device: str = "cpu",
     **how: Any,
 ) -> Result:
-    """Return the graph of linked atoms in one window, see `similarity_graph`.
-
-    `codes` are the codes of the window as `pack_codes` returns them. `how` are options of `embed_window`.
-    """
+    """Return the graph of linked atoms (see `similarity_graph`) in one window, from codes packed by `pack_codes`."""
     unpacked = unpack_codes(codes, n_atoms)
     embedding = embed_window(WindowMoments.of(unpacked, engine_for(device)), n_components, **how).matrix
     return similarity_graph(embedding, often_used(unpacked, min_uses), threshold=threshold, device=device)

@@ -51,11 +51,7 @@ def panel_figure(
 
 
 def draw_estimates(
-    axes: Axes,
-    rows: Mapping[str, Mapping[str, Interval]],
-    colours: Mapping[str, str],
-    *,
-    reference: float = 0.0,
+    axes: Axes, rows: Mapping[str, Mapping[str, Interval]], colours: Mapping[str, str], *, reference: float = 0.0
 ) -> None:
     """Draw means as dots on horizontal bars, their intervals. A vertical line marks the `reference`.
 

@@ -1,7 +1,4 @@
-"""Claims: statements with evidence and two verdicts, one *as measured*, the other *beyond controls*.
-
-Beyond controls, the effect must be larger than in null models, which should not have it.
-"""
+"""Claims: statements with evidence and two verdicts, *as measured* and *beyond controls* (more than in null models)."""
 
 from __future__ import annotations
 
@@ -273,7 +270,7 @@ class Claim:
 
 
 def all_hold(verdicts: Sequence[Verdict]) -> Verdict:
-    """Return 'no' if any verdict is 'no', 'yes' if all are 'yes', and otherwise, also if there are none, 'inconclusive'."""
+    """Return 'no' if any verdict is 'no', 'yes' if all are 'yes', else 'inconclusive' (also if there are none)."""
     if "no" in verdicts:
         return "no"
     return INCONCLUSIVE if not verdicts or INCONCLUSIVE in verdicts else "yes"

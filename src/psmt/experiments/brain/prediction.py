@@ -127,10 +127,7 @@ def _cut_ranks(rows: Array, weights: Array, ranks: Sequence[int]) -> list[Array]
 
 
 def dynamic_modes(rows: Array, horizon: int, ranks: Sequence[int]) -> list[Array]:
-    """Return weights (horizon, n_features, n_features) for each rank, by dynamic mode decomposition.
-
-    The weights of horizon h are the h-th power of the matrix that predicts one step.
-    """
+    """Return DMD weights (horizon, n_features, n_features) for each rank: powers of a matrix for one step."""
     left, sizes, right = np.linalg.svd(rows[:-1], full_matrices=False)
     found = []
     for rank in ranks:
@@ -173,10 +170,7 @@ def _inputs(rows: Array, order: int, first: int, stop: int) -> Array:
 
 
 def _pairs(rows: Array, order: int, ahead: Sequence[int], stop: int) -> tuple[Array, Array]:
-    """Return the inputs at all times before `stop` (see `_inputs`), and the targets (n, n_ahead * n_features).
-
-    The targets are the rows that come ``ahead[0]``, ``ahead[1]``, .. steps later, joined.
-    """
+    """Return the `_inputs` before `stop`, and the targets (n, n_ahead * n_features): the rows `ahead` steps later."""
     inputs = _inputs(rows, order, order - 1, stop)
     return inputs, np.hstack([rows[order - 1 + h : order - 1 + h + len(inputs)] for h in ahead])
 

@@ -89,10 +89,7 @@ def _gains(rows: Iterable[tuple[str, Interval, str]], unit: str, too_few: str = 
 
 
 def _differences(result: BrainResult, scope: str, rival: str) -> list[tuple[str, Interval, str]]:
-    """Return rows for `_gains`: PSMT's reproducibility scores minus those of another method.
-
-    The `scope` is 'between' (halves of the people are compared) or 'within' (halves of each person's time).
-    """
+    """Return rows for `_gains`: PSMT's scores minus those of a rival, from the field `scope` of `BrainResult`."""
     rows = []
     for measure in MEASURES if result.n_splits or scope == "within" else ():
         scores: Mapping[str, Array] = getattr(result, scope)[measure]
@@ -245,10 +242,7 @@ def _states_verdict(result: BrainResult) -> str:
 
 
 def _groups_verdict(result: BrainResult) -> str:
-    """Return sentences that name the measures that differ between groups, and those related to head motion.
-
-    The p-values are corrected for all measures.
-    """
+    """Return sentences that name the measures that differ between groups or depend on motion, by corrected p-values."""
     sentences = []
     for contrast, own in result.comparisons.items():
         p = np.nan_to_num(own["p_corrected"], nan=1.0)

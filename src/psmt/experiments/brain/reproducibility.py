@@ -1,7 +1,4 @@
-"""Reproducibility of states and networks: do two halves of the data agree, more than with other methods or surrogates?
-
-Functions that fit take joined series: the series of all people, one after the other, and their `lengths`.
-"""
+"""Reproducibility of states and networks: do halves of the data agree, more than with other methods or surrogates?"""
 
 import logging
 import warnings
@@ -155,11 +152,7 @@ def likelihood_gains(model: StateModel, points: Sequence[Array], others: Sequenc
 
 
 def state_patterns(joined: Array, states: Ints, n_states: int) -> list[Array]:
-    """Return the patterns of all states: activity (n_states, n_regions) and connectivity (n_states, n_pairs).
-
-    `joined` (all volumes, n_regions) are series, and `states` (all volumes,) the state of each volume. See `MEASURES`.
-    The patterns of a state with fewer than ten volumes are 0.
-    """
+    """Return both patterns of each state (see `MEASURES`), one per row. They are 0 for a state with few volumes."""
     pairs = np.triu_indices(joined.shape[1], 1)
     overall = correlation(joined)[pairs]
     activity, connectivity = np.zeros((n_states, joined.shape[1])), np.zeros((n_states, len(overall)))
@@ -262,10 +255,7 @@ def window_states(people: Sequence[Array], n_states: int, *, length: int, seed: 
 
 
 def _windows(series: Array, length: int) -> tuple[Levels, Array]:
-    """Return the correlations of regions (n_windows, n_pairs) in sliding windows, and their centres (n_windows,).
-
-    Successive windows begin a quarter of the window `length` apart.
-    """
+    """Return the correlations in sliding windows, (n_windows, n_pairs), and the centres of the windows (n_windows,)."""
     starts = np.arange(0, len(series) - length + 1, max(1, length // 4))
     pairs = np.triu_indices(series.shape[1], 1)
     found = [correlation(series[start : start + length])[pairs].astype(np.float32) for start in starts]

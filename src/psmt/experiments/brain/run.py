@@ -132,10 +132,7 @@ def _compare(
 def _agreement(
     joined: dict[str, Any], courses: Sequence[Course], study: Study, how: dict[str, Any], run: Run
 ) -> dict[str, Any]:
-    """Return fields of `BrainResult` by name: agreement with the true states, or {} if these are not known.
-
-    `joined` and `how` are keyword arguments of `rival_states`.
-    """
+    """Return the fields of `BrainResult` on agreement with the true states, or {} if these are not known."""
     known = [truth for truth in study.truths[: len(courses)] if truth is not None]
     if len(known) < len(courses):
         return {}

@@ -54,8 +54,7 @@ class BrainSettings(Settings):
         int, Option("--window", "H: number of volumes that each graph of atoms is made from."), count(16)
     ] = 96
     high_pass: Annotated[
-        float | None,
-        Option("--high-pass", "Hz below which drifts are removed before states are found.", none=True),
+        float | None, Option("--high-pass", "Hz below which drifts are removed before states are found.", none=True)
     ] = 0.0025
     """Lowest frequency in Hz that is kept. None removes only the mean. Predictions use the unfiltered series."""
     horizon: int = 5

@@ -215,10 +215,7 @@ class Settings(Declared):
         """Raise `NotEnoughFramesError` if a film of `n_frames` is too short."""
 
     def fitted(self, n_frames: int) -> tuple[Self | None, str]:
-        """Adapt the settings to a film of `n_frames`, by smaller numbers of atoms and windows if they are too large.
-
-        Return the settings, or None if the film is too short for any, and a note on what changed ('' if nothing).
-        """
+        """Return settings that suit a film of `n_frames` (None if it is too short), and a note on what was changed."""
         self.check(n_frames)
         return self, ""
 

@@ -29,14 +29,12 @@ Window = Annotated[
 Horizon = Annotated[int, Option("--horizon", "K: number of frames that are predicted after each start.")]
 QuarterComponents = Annotated[int | None, Option("--components", _COMPONENTS, "a quarter of the atoms", auto=True)]
 ChosenComponents = Annotated[
-    int | Literal["auto"],
-    Option("--components", _COMPONENTS, "chosen by predicting the end of the past", auto=True),
+    int | Literal["auto"], Option("--components", _COMPONENTS, "chosen by predicting the end of the past", auto=True)
 ]
 Lam = Annotated[float, Option("--lam", _LAM, auto=True)]
 SeveralLam = Annotated[tuple[float, ...], Option("--lam", f"{_LAM[:-1]}; may be repeated.")]
 ChosenLam = Annotated[
-    float | Literal["auto"],
-    Option("--lam", _LAM, "chosen by predicting the end of the past", auto=True),
+    float | Literal["auto"], Option("--lam", _LAM, "chosen by predicting the end of the past", auto=True)
 ]
 Alpha = Annotated[
     float,
@@ -95,9 +93,6 @@ def make_departures(literal: bool = False) -> Departures:
 Departed = Annotated[
     Departures,
     Option(
-        "--literal",
-        "Follow the paper exactly (docs/explanation/departures.md).",
-        parse=make_departures,
-        is_flag=True,
+        "--literal", "Follow the paper exactly (docs/explanation/departures.md).", parse=make_departures, is_flag=True
     ),
 ]

@@ -159,12 +159,7 @@ class Recorder:
     _SAVED = ("n", "learning", "seconds", "event_strips", "under_way", "last_event")
 
     def __init__(
-        self,
-        methods: Iterable[str],
-        *,
-        fps: float | None,
-        false_alarms: float,
-        path: Callable[[str], Path | None],
+        self, methods: Iterable[str], *, fps: float | None, false_alarms: float, path: Callable[[str], Path | None]
     ) -> None:
         self.n = 0
         """Number of steps."""
@@ -282,10 +277,7 @@ class Checkpoint:
             save_result(self._state, self._key, state | {"segments": np.array(len(self.segments))})
 
     def resume(self, make: Callable[[], Recorder], methods: Mapping[str, FrameMethod]) -> Recorder | None:
-        """Restore the methods from the last checkpoint. Return its recorder, or None if there is no valid checkpoint.
-
-        ``make()`` returns a new recorder, whose state is then restored.
-        """
+        """Restore the methods from the last valid checkpoint. Return a recorder with its state, or None without one."""
         found = None if self._key is None else load_result(self._state, self._key)
         if found is None:
             return None

@@ -114,10 +114,7 @@ def _evidence(excess: Interval, other: str) -> Evidence:
 
 
 def _better_methods(scores: FilmScores) -> str:
-    """Return a sentence that names the methods with a lower error, and how many frames ahead, or says there are none.
-
-    Without rollouts it is '' if there are none.
-    """
+    """Return a sentence on methods with a lower error than the frame predictor, and how many frames ahead."""
     winners: dict[str, list[int]] = {}
     # For one frame ahead, all frames count, not only those at which rollouts begin.
     for step, summaries in (scores.rollouts | {1: scores.summaries}).items():
@@ -144,7 +141,7 @@ def frames_page(result: VideoResult) -> Page:
                 f"Each of the frames {first:,} to {last:,} is predicted from those before it. A ratio below 1 is "
                 "better than copying the last frame. PSNR and SSIM are computed for each frame, then averaged; higher "
                 "is better. The last column is the computing time per frame in milliseconds. The film shows every "
-                "frame, its prediction, and the error.",
+                "frame, its prediction, and the error."
             ],
             film=FILM,
             pictures=[

@@ -38,12 +38,7 @@ if unknown), and the rows of frames that an interrupted run has painted already.
 
 
 def predict_video(
-    film: FrameSource,
-    reader: FrameReader,
-    settings: VideoSettings,
-    run: Run,
-    *,
-    begin: Begin | None = None,
+    film: FrameSource, reader: FrameReader, settings: VideoSettings, run: Run, *, begin: Begin | None = None
 ) -> VideoResult:
     """Predict each frame of a film after the start from all frames before it, and return the scores of all methods.
 

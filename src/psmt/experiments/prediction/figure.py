@@ -60,10 +60,7 @@ def methods_figure(result: PredictionResult) -> Figure:
 
 
 def prediction_figure(results: Sequence[PhaseResult]) -> Figure:
-    """Draw, for each phase, the log MSE of all methods by step, and examples of the predicted patches.
-
-    The MSE is measured against the reconstruction from the true code, and against the true frame.
-    """
+    """Draw each phase: the log MSE of all methods by step, vs codes and vs frames, and some predicted patches."""
     if not results:
         raise ValueError("results is empty; give the result of at least one phase")
     n, columns, steps = len(results), min(len(results), 2), shown_steps(len(results[0].frames))
@@ -112,10 +109,7 @@ def _draw_curves(axes: Axes, result: PhaseResult, steps: Sequence[int], truth: T
 
 
 def _draw_patches(axes: Axes, result: PhaseResult, methods: Sequence[str], steps: Sequence[int], limit: float) -> None:
-    """Draw patches at some steps: a row of true frames, one of reconstructions from their codes, and one per method.
-
-    A piece of each method's curve marks its row.
-    """
+    """Draw true patches, their reconstructions from codes, and the predictions of each method, one row each."""
     rows = {"input": result.frames, "estimate (layer 1)": result.estimates}
     rows |= {METHODS[name]: result.scores[name].predicted for name in methods if name in result.scores}
     pictures = [as_picture(own[step - 1], result.picture_shape, limit) for own in rows.values() for step in steps]

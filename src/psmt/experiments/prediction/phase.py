@@ -64,10 +64,7 @@ class MethodErrors(NamedTuple):
 
 
 def rank_methods(scores: Sequence[Mapping[str, Score]]) -> list[MethodErrors]:
-    """Return the mean errors of each method over several phases, lowest `mse_vs_frame` first.
-
-    `scores` has the scores of each phase, by method. A method that is missing in a phase is left out.
-    """
+    """Return the mean errors of each method over several phases (`scores`), lowest `mse_vs_frame` first."""
     errors = {
         method: np.concatenate([[own[method].vs_code, own[method].vs_frame] for own in scores], axis=1)
         for method in scores[0]
@@ -175,10 +172,7 @@ class SharingPSMT(PSMT):
         return self._learned[len(samples)]
 
     def describe_step(self, frame: Array, following: Array, recent: Array) -> PipelineStep:
-        """Receive a frame, and return the intermediate values of the prediction that follows.
-
-        `following` is the true code of the next frame. `recent` is the field of the same name.
-        """
+        """Receive a frame. Return the intermediate values of the next prediction. `following` is the true next code."""
         self.update(frame)
         codes, rule = self.codes_[-N_STEP_POINTS:], self._extrapolation
         embedding = self.embedding_ if rule.embedding is None else rule.embedding

@@ -144,10 +144,7 @@ _CLAIMS = {
 
 
 def prediction_claims(result: PredictionResult | None, note: str = "") -> list[Claim]:
-    """Return the claims on one-step predictions with verdicts: the paper's claim first, then ours.
-
-    Without a result, all are inconclusive. The `note` is added to each.
-    """
+    """Return the claims on one-step predictions, the paper's first. Without a result, all are inconclusive."""
     return [
         Claim.from_evidence(
             key,

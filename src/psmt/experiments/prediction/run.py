@@ -1,7 +1,4 @@
-"""Run `psmt predict` at many starts, on the film and on its null models, and compute the evidence for each claim.
-
-A start is a frame after which all methods predict the next `horizon` frames, from what they learned before it.
-"""
+"""Run `psmt predict` at many starts (frames after which all methods predict), on the film and on its null models."""
 
 from __future__ import annotations
 

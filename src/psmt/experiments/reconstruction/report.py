@@ -34,7 +34,7 @@ def reconstruction_section(result: ReconstructionResult, picture: bytes) -> Sect
         where = "Inside this segment, as in the paper," if settings.search == "segment" else "In the whole film,"
         text += [
             f"{where} the stretch of least error is the calm phase, and that of largest error the lively one; they "
-            "have no frame in common. This only chooses the stretches: no prediction uses these errors.",
+            "have no frame in common. This only chooses the stretches: no prediction uses these errors."
         ]
     pictures = [Picture(picture, alt="Reconstruction MSE of each frame, with the phases marked")]
     return Section(title="Reconstruction with all frames", text=text, pictures=pictures)

@@ -62,11 +62,7 @@ class ReconstructionResult:
             return []
         own = self.settings
         return find_phases(
-            self.errors,
-            window=self.search_window,
-            horizon=own.horizon,
-            search=own.search,
-            segment=self.sweep_segment,
+            self.errors, window=self.search_window, horizon=own.horizon, search=own.search, segment=self.sweep_segment
         )
 
     def summary(self) -> dict[str, Any]:

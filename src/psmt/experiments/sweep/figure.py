@@ -20,10 +20,7 @@ _STYLES = [{"color": COLOURS[k], "marker": mark} for k, mark in zip((0, 2, 1, 3,
 
 
 def sweep_figure(result: SweepResult, lams: Sequence[float]) -> Figure:
-    """Draw Fig. 2 of the paper for each penalty λ in `lams`: quartiles of the errors in each window over time.
-
-    There is a panel for each number of atoms M and window length H.
-    """
+    """Draw Fig. 2 for each penalty λ: quartiles of the errors, a panel for each number of atoms and window length."""
     table, settings, n_frames = result.table(), result.settings, result.n_frames
     sizes = [size for size in settings.n_atoms if any(own.n_atoms == size and not own.missing for own in table)]
     ratios, n_rows = range(len(settings.ratios)), len(sizes)

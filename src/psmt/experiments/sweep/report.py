@@ -139,10 +139,7 @@ _CLAIMS = {
 
 
 def sweep_claims(result: SweepResult | None, note: str = "") -> list[Claim]:
-    """Return the claims that more atoms, and more frames, reduce the error. Without a result, both are inconclusive.
-
-    The `note` is added to each.
-    """
+    """Return the claims that more atoms and more frames reduce the error. Without a result, both are inconclusive."""
     return [_claim(result, note, key, *about) for key, about in _CLAIMS.items()]
 
 

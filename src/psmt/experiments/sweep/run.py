@@ -1,7 +1,4 @@
-"""Run `psmt sweep`: errors of all windows of the film and of its null models, Table 1, and evidence for the claims.
-
-M is the number of atoms, H the window length in frames, and λ the sparsity penalty of the recovery.
-"""
+"""Run `psmt sweep`: errors for all numbers of atoms M, window lengths H and penalties λ, Table 1, and the evidence."""
 
 from __future__ import annotations
 

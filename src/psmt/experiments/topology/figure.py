@@ -18,10 +18,7 @@ SHADE = "#d62728"
 
 
 def topology_figure(result: TopologyResult, *, n_times: int = 5) -> Figure:
-    """Draw Fig. 3: numbers of links of some atoms over time (a), their components (b), and the atoms they link to (c).
-
-    `n_times` is the number of windows in (b).
-    """
+    """Draw Fig. 3: links of some atoms over time (a), their components at `n_times` times (b), and linked atoms (c)."""
     times, rows, settings = result.shown_windows(n_times), range(len(result.chosen)), result.settings
     components = [
         [*(f"graph {i} {k}" for k in range(len(times))), *(f"picture {i} {k}" for k in range(3))] for i in rows

@@ -202,10 +202,7 @@ def shared_links(links: Result, pairs: Sequence[tuple[int, int]]) -> float:
 
 
 def _permute_atoms(links: Result, rng: np.random.Generator) -> Result:
-    """Return a result of `link_sets` with its atoms permuted at random, in each set of frames separately.
-
-    Only atoms that may have links are permuted.
-    """
+    """Return the links after a random permutation, in each set of frames, of the atoms that may have links."""
     edges = []
     for own, used in zip(np.split(links["edges"], np.cumsum(links["counts"])[:-1]), links["used"], strict=True):
         label = np.arange(len(used))
