@@ -15,11 +15,11 @@ from psmt.utils.constraints import check_count
 
 
 class PSMTRegressor(MultiTargetRegressor):
-    """Predict the next row of a stream from the rows before it.
+    """A river regressor that predicts the next row of a stream from the rows before it.
 
     A row is the target `y`, a mapping of names to numbers. The features `x` are ignored, and may be ``{}``. The first
-    `warm_up` rows are stored, and meanwhile the prediction is the last row. Then the model is fitted to the stored
-    rows. From then on it learns from each row, and its memory does not grow.
+    `warm_up` rows are stored, and during this time the prediction is the last row. Then the model is fitted to the
+    stored rows. From then on it learns from each new row, with constant memory.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ class PSMTRegressor(MultiTargetRegressor):
         yield {"warm_up": 10}
 
     def learn_one(self, x: Mapping[Any, Any], y: Mapping[Any, float], **_: Any) -> None:
-        """Receive the row `y`. Its names must be those of the first row."""
+        """Receive the row `y`, whose names must be those of the first row. `x` is ignored."""
         names = self._names or list(y)
         if missing := [name for name in names if name not in y]:
             raise ValueError(f"y has no value for {missing}; give all of {names} in each row")
@@ -66,7 +66,7 @@ class PSMTRegressor(MultiTargetRegressor):
             self._fitted, self._rows = model.fit(np.stack(self._rows)), []
 
     def predict_one(self, x: Mapping[Any, Any]) -> dict[Any, float]:
-        """Return the predicted next row. It is empty before the first row, and equals the last row in the warm-up."""
+        """Return the predicted next row: empty before the first row, and the last row during the warm-up."""
         return self.forecast(1)[0]
 
     def forecast(self, horizon: int) -> list[dict[Any, float]]:

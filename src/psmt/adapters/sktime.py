@@ -14,11 +14,11 @@ from psmt.model import PSMT
 
 
 class PSMTForecaster(BaseForecaster):
-    """Forecast a series of one or several columns, with quantiles and intervals, and learn from new rows.
+    """An sktime forecaster of series with one or several columns, with quantiles, intervals and online learning.
 
-    `update` passes new rows to the model, which learns from them without being fitted again. It does so with
-    ``update_params=False`` too, because the model cannot predict from rows that it has not received. Rows that the
-    model already has are skipped. Exogenous data are ignored, and there are no predictions of past rows.
+    `update` passes new rows to the model, which learns from them without being fitted again. With
+    ``update_params=False`` the model learns too, because it can predict only from rows that it has received. Rows that
+    it already has are skipped. Exogenous data are ignored, and there are no predictions of past rows.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ class PSMTForecaster(BaseForecaster):
         return pd.DataFrame(values, index=fh.to_absolute_index(self.cutoff), columns=columns)
 
     def _steps(self, fh: ForecastingHorizon) -> Any:
-        """Return the steps ahead of the last row, as an array of integers."""
+        """Return the horizon as numbers of steps ahead of the last row, an array of integers."""
         return fh.to_relative(self.cutoff).to_numpy().astype(np.int64)
 
     @classmethod

@@ -1,4 +1,4 @@
-"""What a group model finds in each person (`Course`), and statistics of the states."""
+"""What a group model finds in each person (`Course`), and statistics of brain states."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FEWEST_VOLUMES = 10
 
 
 class Course(NamedTuple):
-    """The series, network activity, trajectory and states of one person, as a group model describes them."""
+    """One person's series, network activity, trajectory in the embedding, and states, according to a group model."""
 
     series: Array
     """(time, n_regions): the cleaned series, in standard deviations of each region."""
@@ -44,7 +44,7 @@ class StateDynamics(NamedTuple):
 
 
 def state_dynamics(people: Sequence[Ints], n_states: int) -> StateDynamics:
-    """Return occupancy, dwell times and transitions, over all people together. Each of `people` is states (time,).
+    """Return occupancy, dwell times and transitions, pooled over people. Each person is an array of states (time,).
 
     >>> state_dynamics([np.array([0, 0, 1, 1, 1, 0])], 2).dwell.tolist()
     [1.5, 3.0]
@@ -65,7 +65,7 @@ def state_dynamics(people: Sequence[Ints], n_states: int) -> StateDynamics:
 
 
 def state_means(courses: Sequence[Course], n_states: int) -> Array:
-    """Return the mean volume (n_states, n_regions) of each state over all people. It is 0 if the state never occurs."""
+    """Return the mean volume (n_states, n_regions) of each state over all people, or 0 if the state never occurs."""
     sums, counts = np.zeros((n_states, courses[0].series.shape[1])), np.zeros(n_states)
     for course in courses:
         np.add.at(sums, course.states, course.series)
@@ -74,10 +74,10 @@ def state_means(courses: Sequence[Course], n_states: int) -> Array:
 
 
 def state_connectivity(courses: Sequence[Course], state: int) -> Array:
-    """Return the correlations of regions (n_regions, n_regions) over the volumes of all people that are in one state.
+    """Return the correlations (n_regions, n_regions) between regions over all volumes of all people in one state.
 
     They are NaN for a state with fewer than `FEWEST_VOLUMES` volumes, and for a region that is constant in the state.
-    The series of all people are never held in memory as one array.
+    The series of people are processed one by one, to save memory.
     """
     n_regions, n = courses[0].series.shape[1], 0
     total, products = np.zeros(n_regions), np.zeros((n_regions, n_regions))

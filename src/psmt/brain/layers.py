@@ -1,4 +1,4 @@
-"""The two layers of PSMT for a group: one dictionary, one embedding, and each person's trajectory in the embedding."""
+"""The two layers of PSMT for a group: a common dictionary and embedding, and each person's trajectory in it."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -24,10 +24,10 @@ MAX_EPOCHS = 3
 
 
 def clean(values: Array, tr: float | None, high_pass: float | None) -> Array:
-    """Return a series (time, n_regions) without slow drifts, in which each region has variance one.
+    """Return a series (time, n_regions) without slow drifts, with each region scaled to variance one.
 
-    Drifts are the components of the discrete cosine transform that are slower than `high_pass` in Hz, or slower than
-    200 volumes if the TR is not known.
+    Drifts are the components of the discrete cosine transform below the frequency `high_pass` in Hz. If the TR (time
+    from volume to volume) is not known, they are the components with periods above 200 volumes.
     """
     n, n_drifts = len(values), 0
     if high_pass is not None:
@@ -42,21 +42,21 @@ def clean(values: Array, tr: float | None, high_pass: float | None) -> Array:
 
 
 def training_volumes(people: Sequence[Array]) -> Array:
-    """Return volumes (n, n_regions) to learn the dictionary from, taken evenly from all people."""
+    """Return volumes (n, n_regions) from which the dictionary is learned: every k-th volume of each person."""
     every = max(1, -(-sum(map(len, people)) // MAX_VOLUMES))
     return np.ascontiguousarray(np.concatenate([series[::every] for series in people]))
 
 
 def learn_networks(*, volumes: Array, n_atoms: int, alpha: float, seed: int) -> Result:
-    """Return ``dictionary`` (n_atoms, n_regions), learned from training volumes (n, n_regions) by a `SparseCoder`."""
+    """Return the array ``dictionary`` (n_atoms, n_regions) that a `SparseCoder` learns from volumes (n, n_regions)."""
     learner = SparseCoder(n_atoms=n_atoms, alpha=alpha, max_epochs=MAX_EPOCHS, random_state=seed)
     return {"dictionary": learner.fit(volumes).dictionary_}
 
 
 def code_person(*, series: Array, dictionary: Array, alpha: float) -> Result:
-    """Return the codes of a person's cleaned series (time, n_regions), and their `moments`.
+    """Return the codes of a person's cleaned series (time, n_regions), together with their `moments`.
 
-    The codes are the arrays ``data``, ``indices`` and ``indptr`` of a sparse array (time, n_atoms).
+    The codes are returned as the arrays ``data``, ``indices`` and ``indptr`` of a CSR array (time, n_atoms).
     """
     codes = SparseCoder.from_dictionary(dictionary, alpha=alpha).transform(series)
     sparse = csr_array(codes)
@@ -64,11 +64,11 @@ def code_person(*, series: Array, dictionary: Array, alpha: float) -> Result:
 
 
 def moments(codes: Array) -> Result:
-    """Return sums over a person's codes (time, n_atoms), from which the embedding of a group is computed.
+    """Return the sums over a person's codes (time, n_atoms) from which the embedding of a group is computed.
 
     ``products`` and ``curvature`` (n_atoms, n_atoms) sum the outer products of the centred codes and of their second
-    differences. ``total`` (n_atoms,) is the sum of the codes. The sums of several people are added, so that no second
-    difference extends from one person to the next.
+    differences. ``total`` (n_atoms,) is the sum of the codes. For a group, the sums of its people are added, so no
+    second difference crosses from one person to the next.
     """
     centred = codes - codes.mean(axis=0)
     bends = centred[1:-1] - 0.5 * (centred[:-2] + centred[2:])
@@ -76,12 +76,12 @@ def moments(codes: Array) -> Result:
 
 
 def embed_group(sums: Sequence[Result], n_volumes: int, dictionary: Array, n_components: int) -> Array:
-    """Return the matrix (n_components, n_atoms) that maps codes to the trajectory, given the `moments` of each person.
+    """Return the matrix (n_components, n_atoms) that maps codes to trajectories, given the `moments` of each person.
 
-    `n_volumes` is the number of volumes of all people. Each direction of the embedding has variance one, even if the
-    brain hardly moves along it. So each direction is replaced by its pattern, which is its covariance with the regions,
-    times its smoothness compared with noise. The trajectory consists of the principal components of these patterns, so
-    its distances are distances between patterns of activity.
+    `n_volumes` is the number of volumes of all people. Directions of the embedding have variance one, even those along
+    which the brain hardly moves. So each direction is replaced by its pattern: its covariance with the regions, times
+    its smoothness relative to noise. The components of a trajectory are the principal components of these patterns.
+    Distances between points are then distances between patterns of activity.
     """
     products = np.sum([one["products"] for one in sums], axis=0)
     curvature = np.sum([one["curvature"] for one in sums], axis=0)
@@ -98,16 +98,16 @@ def embed_group(sums: Sequence[Result], n_volumes: int, dictionary: Array, n_com
 
 
 def trajectory(codes: Any, matrix: Array) -> Array:
-    """Return the trajectory (time, n_components) of a person's codes (time, n_atoms), minus its mean over time."""
+    """Return the trajectory (time, n_components) of a person's codes (time, n_atoms), with its mean subtracted."""
     points = np.asarray(codes @ matrix.T)
     return np.asarray(points - points.mean(axis=0))
 
 
 def join(people: Sequence[Array]) -> dict[str, Any]:
-    """Return the inputs of a task on several people: ``series``, their concatenated arrays, and ``lengths``."""
+    """Return the arrays of several people as inputs of a task: ``series``, concatenated, and their ``lengths``."""
     return {"series": np.concatenate(people), "lengths": [len(own) for own in people]}
 
 
 def split(joined: NDArray[Any], lengths: Sequence[int]) -> list[NDArray[Any]]:
-    """Return the array of each person, from the concatenated array and the lengths that `join` returned."""
+    """Return the array of each person, given what `join` returned."""
     return np.split(joined, np.cumsum(lengths)[:-1])

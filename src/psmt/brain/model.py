@@ -1,4 +1,4 @@
-"""The model of a group of people: networks, embedding and states, learned from their series or loaded from a file."""
+"""The model of a group of people: networks, embedding and states, learned from series or loaded from a file."""
 
 from __future__ import annotations
 
@@ -55,9 +55,9 @@ def _here(
 
 @dataclass(frozen=True, eq=False)
 class GroupModel(SavedModel):
-    """Networks and states of a group. `fit_group` returns it, `save` writes it to a file, and `load` reads it.
+    """Networks and states of a group of people, learned by `fit_group`.
 
-    A file has no data of single people, so `courses_` and `scores_` are empty after `load`.
+    Files contain no data of single people, so `courses_` and `scores_` are empty after `load`.
     """
 
     regions: tuple[str, ...] = field(repr=False)
@@ -93,7 +93,7 @@ class GroupModel(SavedModel):
     def transform(
         self, series: Spec | Sequence[Spec], *, preprocess: bool = True, compute: Compute = _here
     ) -> list[Course]:
-        """Return the course of each person. Nothing is learned from their series.
+        """Return the `Course` of each person: network activity, trajectory and states. Nothing is learned.
 
         The parameters have the same meaning as in `fit_group`. The regions and the TR must equal those of the model.
         """
@@ -110,17 +110,17 @@ class GroupModel(SavedModel):
             return _courses(people, codes, points, self.chain_)
 
     def get_header(self) -> Header:
-        """Return all values that are not arrays, to write to a file."""
+        """Return all values that are saved and are not arrays."""
         return {"regions": list(self.regions)} | {name: getattr(self, name) for name in _STORED}
 
     def get_state(self) -> State:
-        """Return the arrays to write to a file."""
+        """Return the arrays that are saved, by name."""
         chain = {f"chain.{name}": np.asarray(value) for name, value in vars(self.chain_).items()}
         return {name: getattr(self, f"{name}_") for name in _ARRAYS} | chain
 
     @classmethod
     def stored_schema(cls, header: Header, _layouts: Mapping[str, Layout]) -> dict[str, Field]:
-        """Return the shapes, types and ranges that the arrays of a file must have. Raise if its header is invalid."""
+        """Return the shapes, types and ranges that the arrays of a file must have. Refuse an invalid header."""
         mapping({"regions": each(text), **_STORED})("header", header)
         n_regions = len(header["regions"])
         chances = Field(("n_states",), low=0.0, high=1.0 + 1e-9, check=_CHANCES)
@@ -141,7 +141,7 @@ class GroupModel(SavedModel):
 
     @classmethod
     def from_stored(cls, header: Header, arrays: State) -> Self:
-        """Return the model that the header and arrays of a file describe."""
+        """Return the model with the header and arrays of a file."""
         chain: dict[str, Any] = {name: value[()] for name, value in part(arrays, "chain.").items()}
         own: dict[str, Any] = {f"{name}_": arrays[name] for name in _ARRAYS}
         regions = tuple(header["regions"])
@@ -179,25 +179,26 @@ def fit_group(
     series : sequence of arrays (time, n_regions), data frames or paths of tables
         The series of each person, in any units. All people need the same regions. For scans, use a masker of nilearn.
     tr : float, optional
-        Seconds from volume to volume. If it is not given, drifts slower than 200 volumes are removed.
+        Repetition time: seconds from volume to volume. If it is not given, drifts with periods above 200 volumes are
+        removed.
     regions : sequence of str, optional
         Names of the regions. None takes the names of the columns, or numbers if columns have no names.
     n_atoms : int
         Number of networks.
     alpha : float
-        Sparsity (L1) penalty of layer 1. Regions have variance one.
+        Sparsity (L1) penalty of layer 1, for regions of variance one.
     n_components : int
         Largest number of directions of the trajectory in which states are found.
     n_states : int or 'auto'
-        Number of states. 'auto' takes the smallest number that predicts other people about as well as any number.
+        Number of states. 'auto' takes the smallest number that fits left-out people about as well as any.
     high_pass : float or None
-        Hz below which drifts are removed. None removes only the mean.
+        Frequency in Hz below which drifts are removed. None removes only the mean.
     preprocess : bool
         Whether to remove drifts and to scale each region to variance one. False uses the series as they are.
     random_state : int
         Seed of the random numbers.
     compute : callable
-        Runs the independent parts of the computation, for example in several processes. The default runs them here.
+        Runs the independent parts of the computation, for example in several processes; by default in this one.
     """
     given = {"tr": tr, "high_pass": high_pass, "alpha": alpha, "n_atoms": n_atoms, "n_components": n_components}
     check_parameters(SimpleNamespace(**given, n_states=n_states, random_state=random_state), _STORED | _LEARNED)
@@ -276,7 +277,7 @@ def _courses(people: list[Array], codes: list[csr_array], points: list[Array], c
 def _fit_states(
     points: list[Array], n_states: int | Literal["auto"], seed: int, compute: Compute
 ) -> tuple[StateModel, dict[int, Array]]:
-    """Return the states of the group, and the scores (n_people,) of each number of states that was tried."""
+    """Return the fitted states, and the scores (n_people,) of each number of states that was tried."""
     scores: dict[int, Array] = {}
     if n_states == "auto":
         some = join(points[:CHOOSERS]) | {"seed": seed}

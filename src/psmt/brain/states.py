@@ -1,12 +1,12 @@
-"""States of a trajectory: attractors that a Markov chain switches between.
+"""States of a trajectory: attractors between which a Markov chain switches.
 
-A state has a place in the embedding to which trajectories return. From volume to volume, a trajectory keeps a share of
-its position (because the blood response is slow) and moves towards the place of the present state:
+Each state has a place in the embedding. From volume to volume, a trajectory keeps a fraction of its position, the
+memory (because the blood response is slow), and moves towards the place of the present state:
 
     y_t = memory * y_(t-1) + (1 - memory) * place_(s_t) + noise.
 
-The noise has a covariance of its own in each state. So two states may have the same place and different covariances.
-This is a hidden Markov model with autoregressive emissions. It is fitted by expectation-maximisation (Baum-Welch, with
+Each state has its own noise covariance. So two states may have the same place and different covariances. This is a
+hidden Markov model with autoregressive emissions. It is fitted by expectation-maximisation (Baum-Welch, with
 conditional steps for the memory). Each person is one chain.
 """
 
@@ -50,7 +50,7 @@ further, in the direction of this place."""
 
 @dataclass(frozen=True)
 class StateModel:
-    """A fitted model of states: their places and covariances, and the Markov chain that switches between them."""
+    """Fitted states of a trajectory: their places and covariances, and the Markov chain that switches between them."""
 
     places: Array
     """Place (n_states, n_components) of each state."""
@@ -71,17 +71,17 @@ class StateModel:
         return len(self.places)
 
     def posterior(self, points: Array) -> tuple[Array, float]:
-        """Return the probability (time, n_states) of each state in a trajectory (time, n), and its log-likelihood."""
+        """Return the probabilities (time, n_states) of states in a trajectory (time, n), and its log-likelihood."""
         moved, targets = points - self.memory * _before(points), (1.0 - self.memory) * self.places
         densities = np.column_stack(list(map(partial(multivariate_normal.logpdf, moved), targets, self.covariances)))
         probabilities, _, likelihood = _smooth(densities, self.transitions, self.start)
         return probabilities, float(likelihood)
 
     def shown(self, points: Array) -> Ints:
-        """Return the state (time,) with the largest weight in each position of a trajectory (time, n_components).
+        """Return, for each position of a trajectory (time, n_components), the state (time,) with the largest weight.
 
-        A position is a weighted sum of the places of the states so far. From volume to volume, the weight of a past
-        state is multiplied by the memory.
+        By the model, a position is a weighted sum of the places of the states so far. The weight of a past state is
+        multiplied by the memory at each volume.
         """
         shares = lfilter([1.0 - self.memory], [1.0, -self.memory], self.posterior(points)[0], axis=0)
         return np.asarray(np.argmax(shares, axis=1), dtype=np.int64)
@@ -94,11 +94,11 @@ class StateModel:
 def fit_states(
     people: Sequence[Array], n_states: int, *, seed: int = 0, n_starts: int = 4, memories: Sequence[float] = MEMORIES
 ) -> StateModel:
-    """Fit models to trajectories (time, n_components) from `n_starts` initial clusterings, and return the likeliest.
+    """Fit a `StateModel` to trajectories (time, n_components), from `n_starts` starts, and return the likeliest.
 
-    The initial clusterings are k-means clusterings, alternately of positions and of local covariances (see `WIDTHS`).
-    States are ordered by their share of the time, largest first. `memories` are upper bounds on the memory, tried in
-    order. The search ends when all places are reached (see `REACHED`), or when the memory is below the last bound.
+    The starts are k-means clusterings, in turn of positions and of local covariances (see `WIDTHS`). States are ordered
+    by their share of the time, largest first. `memories` are upper bounds on the memory, tried in turn. The search ends
+    when the trajectories reach all places (see `REACHED`), or when the memory is below the last bound.
     """
     joined = np.concatenate(people)
     inputs = [joined] * n_starts
@@ -119,22 +119,22 @@ def fit_states(
 
 
 def _local_covariances(points: Array, width: int) -> Array:
-    """Return the products (time, n) of all pairs of coordinates, averaged over `width` volumes around each volume."""
+    """Return the products (time, n) of all pairs of coordinates, averaged over `width` volumes around each time."""
     one, other = np.triu_indices(points.shape[1])
     return np.asarray(uniform_filter1d(points[:, one] * points[:, other], min(width, len(points)), axis=0))
 
 
 def learn_states(*, series: Array, lengths: Sequence[int], n_states: int, seed: int) -> Result:
-    """Return the fields of a `StateModel` that is fitted to the trajectories of all people.
+    """Return the fields of a `StateModel` fitted to the trajectories of all people, as arrays by name.
 
-    `series` (all volumes, n_components) has all trajectories one after the other. `lengths` are their lengths.
+    `series` (all volumes, n_components) has all trajectories, one after the other. `lengths` are their lengths.
     """
     model = fit_states(split(series, lengths), n_states, seed=seed)
     return {name: np.asarray(value) for name, value in vars(model).items()}
 
 
 def _climb(people: Sequence[Array], posterior: Array, max_memory: float) -> StateModel:
-    """Return the model that expectation-maximisation reaches from initial probabilities (all volumes, n_states)."""
+    """Fit a model by expectation-maximisation, starting from state probabilities (all volumes, n_states)."""
     now, before = np.concatenate(people), np.concatenate([_before(points) for points in people])
     n, (n_volumes, n_states) = now.shape[1], posterior.shape
     ends = np.cumsum([len(points) for points in people])
@@ -184,10 +184,10 @@ def _climb(people: Sequence[Array], posterior: Array, max_memory: float) -> Stat
 
 
 def score_states(*, series: Array, lengths: Sequence[int], n_states: int, seed: int) -> Result:
-    """Return ``scores`` (n_people,): the log-likelihood per volume of each person's trajectory.
+    """Return ``scores`` (n_people,): the log-likelihood per volume of each person, cross-validated.
 
-    Each half of the people is scored by states fitted to the other half. The two halves in time of a single person
-    count as two people. `series` and `lengths` are as in `learn_states`.
+    States are fitted to each half of the people and scored on the other half. If there is only one person, the two
+    halves in time count as two people. `series` and `lengths` are as in `learn_states`.
     """
     parts = split(series, lengths) if len(lengths) > 1 else np.array_split(series, 2)
     # All numbers of states get the same bound, because more memory raises the likelihood.
@@ -199,9 +199,9 @@ def score_states(*, series: Array, lengths: Sequence[int], n_states: int, seed: 
 def choose_number(scores: dict[int, Array]) -> int:
     """Return the best number of states. `scores` maps each number to log-likelihoods (n_people,) of left-out people.
 
-    The gain of a number is its mean log-likelihood minus that of the smallest number. The result is the smallest number
-    with at least 80% of the largest gain. On simulated scans, this is the true number of states. If the largest gain is
-    within a standard error of zero, the result is the smallest number.
+    The gain of a number of states is its mean log-likelihood minus that of the smallest number. The result is the
+    smallest number with at least 80% of the largest gain; on simulated scans, this is the true number. If the largest
+    gain is within a standard error of zero, the result is the smallest number tried.
 
     >>> choose_number({2: np.array([-3.0, -3.2]), 3: np.array([-2.0, -2.1]), 4: np.array([-1.99, -2.1])})
     3
@@ -216,13 +216,13 @@ def choose_number(scores: dict[int, Array]) -> int:
 
 
 def _before(points: Array) -> Array:
-    """Return the position at the previous volume (time, n_components). The first row is the first position itself."""
+    """Return the position (time, n_components) one volume earlier. The first row repeats the first position."""
     return np.concatenate([points[:1], points[:-1]])
 
 
 @njit(cache=True)
 def _smooth(densities: Array, transitions: Array, start: Array) -> tuple[Array, Array, float]:
-    """Run the forward-backward algorithm. Return posterior (time, n_states), expected transitions, log-likelihood."""
+    """Run the forward-backward algorithm. Return posterior (time, n_states), transition counts, log-likelihood."""
     n, k = densities.shape
     likelihood = 0.0
     given = np.empty((n, k))

@@ -1,4 +1,4 @@
-"""The command line: one command per result, each of which writes a folder of plain files.
+"""The command line. Each command computes one result and writes a folder of plain files.
 
 Heavy modules are imported where they are used, so that help and errors appear quickly.
 """
@@ -13,10 +13,10 @@ __all__ = ["main"]
 
 
 def main(arguments: "Sequence[str] | None" = None) -> int:
-    """Run a command and return its exit code. If the exit code is not 0, print a line on stderr (see
-    docs/api/exit-codes.md).
+    """Run a command and return its exit code. Unless the code is 0, print one line on stderr.
 
-    If `arguments` is None, use the arguments of the process, and set up signal handlers and standard streams.
+    docs/api/exit-codes.md lists the codes. If `arguments` is None, use the arguments of the process, and set up signal
+    handlers and standard streams.
     """
     try:
         # Imported here, so that an interrupt during the import is handled too.

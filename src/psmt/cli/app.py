@@ -50,7 +50,7 @@ GROUPS = {name: Group(name, sort_key=place) for place, name in enumerate((SEE, U
 
 
 def new_app(name: str, help: str, epilogue: str = "") -> App:
-    """Return an app without commands."""
+    """Return a cyclopts app without commands."""
     made = App(
         name=name,
         help=help,
@@ -110,7 +110,7 @@ def learn(
 
 
 def run(arguments: Sequence[str], app: App = app, command: CommandLine | None = None) -> int:
-    """Run a command and return its exit code. An error is printed as one line that names options of `command`."""
+    """Run a command and return its exit code. An error is printed as one line, in terms of the options of `command`."""
     try:
         # Help and version import no library whose environment is checked.
         if arguments and not {"--help", "--version"}.intersection(arguments):
@@ -132,7 +132,7 @@ def run(arguments: Sequence[str], app: App = app, command: CommandLine | None = 
 
 
 def one_line(error: Exception, command: CommandLine | None) -> str:
-    """Return the error message in one line. If the command is known, its options replace names of parameters."""
+    """Return an error message in one line. If the command is given, parameter names become its options."""
     if isinstance(error, CycloptsError):
         error.verbose = False
         if isinstance(error, UnusedCliTokensError):
@@ -148,7 +148,7 @@ def one_line(error: Exception, command: CommandLine | None) -> str:
 
 
 def as_typed(text: str, names: Mapping[str, str]) -> str:
-    """Return a message in which parameters and values are replaced by options. `names` maps parameters to options.
+    """Return a message with parameters written as command-line options. `names` maps parameters to options.
 
     >>> names = {"n_atoms": "--atoms", "window": "--window", "half_stencils": "--half-stencils"}
     >>> as_typed("n_atoms=(64, 128) is too large; use n_atoms <= 40", names)
@@ -165,7 +165,7 @@ def as_typed(text: str, names: Mapping[str, str]) -> str:
 
 
 def _option(option: str, value: str | None) -> str:
-    """Return an option and its value as they are typed."""
+    """Return an option with its value, as a user types it."""
     if value is None:
         return option
     if value in ("True", "False"):
@@ -175,5 +175,5 @@ def _option(option: str, value: str | None) -> str:
 
 
 def _flat(error: Exception) -> str:
-    """Return an error message in one line of at most 1,000 characters. The middle of a longer one is left out."""
+    """Return an error message in one line. If it is longer than 1,000 characters, its middle is left out."""
     return shown(" ".join(str(error).split()), 1000) or type(error).__name__

@@ -1,4 +1,4 @@
-"""Make commands from the declarations of experiments. A command runs one experiment, or all those of the paper."""
+"""Commands made from the declarations of experiments. A command runs one experiment, or all those of the paper."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _METHOD, _RUN = Group("Method", sort_key=1), Group("Input, output and machine", 
 
 @dataclass(frozen=True, kw_only=True)
 class CommandLine(Command):
-    """A command with its experiments and the options that their declarations define."""
+    """A command, the experiments that it runs, and the options that these declare."""
 
     experiments: tuple[str, ...]
     paper: bool = False
@@ -38,7 +38,7 @@ class CommandLine(Command):
 
     @cached_property
     def declared(self) -> dict[str, dict[str, Declaration]]:
-        """Declarations with an option, by parameter, then by command. The key '' is for the command's own options."""
+        """All declared options, by parameter and then by experiment. The key '' holds options of the command itself."""
         found: dict[str, dict[str, Declaration]] = {}
         commands = [command_of(name) for name in self.experiments]
         for owner, command in [(self.options, ""), *((one.settings, one.name) for one in commands)]:
@@ -50,7 +50,7 @@ class CommandLine(Command):
 
     @cached_property
     def shown(self) -> dict[str, Declaration]:
-        """One declaration of each parameter, for help. Declarations that take a single value are preferred."""
+        """One declaration of each parameter, to show in help. Single values are preferred to tuples of values."""
         return {
             name: min(owned.values(), key=lambda one: get_origin(one.type) is tuple)
             for name, owned in self.declared.items()
@@ -58,12 +58,12 @@ class CommandLine(Command):
 
     @cached_property
     def names(self) -> dict[str, str]:
-        """Options such as '--atoms', by the names of their parameters ('n_atoms') and by their own names ('atoms')."""
+        """Options such as '--atoms', keyed both by parameter ('n_atoms') and by the name in the option ('atoms')."""
         options = {name: one.option.name for name, one in self.shown.items()}
         return {option[2:].replace("-", "_"): option for option in options.values()} | options
 
     def function(self) -> Callable[..., None]:
-        """Return the function that cyclopts calls with the source and a dataclass of all options."""
+        """Return the function that cyclopts calls, with the source and a dataclass of all options as arguments."""
         parts = [(name, self._annotation(one), LEFT_OUT) for name, one in self.shown.items()]
         # cyclopts takes a class in the module `types` for a built-in type.
         described = {"__module__": __name__, "__doc__": "What was given."}
@@ -90,7 +90,7 @@ class CommandLine(Command):
         return call
 
     def values(self, parsed: Any) -> dict[str, Any]:
-        """Return the values that the user gave on the command line, by the names of their parameters."""
+        """Return the values that the user gave on the command line, by parameter name."""
         found = {}
         for name, one in self.shown.items():
             value, option = getattr(parsed, name), one.option
@@ -105,12 +105,12 @@ class CommandLine(Command):
         return found
 
     def job(self, given: Mapping[str, Any]) -> Job:
-        """Return the job for the values `given` by the user, as `values` returns them."""
+        """Return the `Job` with the values that the user gave, as `values` returns them."""
         own = {name: value for name, value in given.items() if name in declarations(self.options)}
         return Job(command=self, given=given, options=self.options(**{"out": Path(f"psmt-{self.name}")} | own))
 
     def rows(self) -> list[tuple[str, str, str]]:
-        """Return option, help and default of each parameter, for the docs."""
+        """Return (option, help, default) of each parameter, for the docs."""
         return [(one.option.name, one.option.help, self._default(one.name)) for one in self.shown.values()]
 
     def _annotation(self, one: Declaration) -> Any:
@@ -140,7 +140,7 @@ class CommandLine(Command):
         ]
 
     def _default(self, name: str) -> str:
-        """Return the default of an option as text. If the defaults of experiments differ, the text lists all."""
+        """Return the default of an option as text. If experiments have different defaults, all are listed."""
         if name == "out":
             return f"psmt-{self.name}"
         texts: dict[str, list[str]] = {}
@@ -153,14 +153,14 @@ class CommandLine(Command):
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """A parsed command line: the command, its options for input and output, and all given values by parameter."""
+    """A parsed command line: the command, its input and output options, and the given values by parameter name."""
 
     command: CommandLine
     options: FilmOptions
     given: Mapping[str, Any]
 
     def settings(self, source: Any = None) -> dict[str, Settings]:
-        """Return the settings of each experiment, with defaults that suit the kind of source."""
+        """Return the settings of each experiment, by name. Defaults depend on the kind of source (film or series)."""
         fallbacks = {} if source is None else self.options.defaults_for(source)
         if self.command.paper:  # the paper's method, on a series too
             fallbacks.pop("n_rows", None)

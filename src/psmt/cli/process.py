@@ -1,4 +1,4 @@
-"""Set-up of the command line's process: its signals, its standard streams, and its environment."""
+"""Set-up of the process of the command line: signals, standard streams, and environment."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _BEGIN_ANEW = ("learn", "live")
 
 
 class TerminatedError(BaseException):
-    """The process received a signal to end. Only `main` catches this exception, so that all contexts clean up."""
+    """Raised when the process receives a signal to end. Only `main` catches it, so all contexts are cleaned up."""
 
     def __init__(self, number: int) -> None:
         super().__init__(signal.Signals(number).name)
@@ -37,7 +37,7 @@ class TerminatedError(BaseException):
         """Exit code that shells report for a process that this signal ended."""
 
     def text(self, arguments: Sequence[str]) -> str:
-        """Return the line that is printed when the command ends."""
+        """Return the line to print when the process ends."""
         anew = not arguments or arguments[0] in _BEGIN_ANEW
         return f"psmt: ended by {self}" + ("" if anew else "; the same command continues from here")
 
@@ -53,7 +53,7 @@ NARROWEST, WIDEST = 20, 1000
 
 @contextmanager
 def settled() -> Iterator[None]:
-    """Set up streams that can always be written to, and signal handlers that end the process cleanly."""
+    """Context with streams that can always be written to, and signal handlers that end the process cleanly."""
     _occupy_standard_descriptors()
     sys.stdout = _stream(sys.stdout, 1)
     sys.stderr = _stream(sys.stderr, 2)
@@ -92,7 +92,7 @@ def _end(number: int, _frame: FrameType | None) -> None:
 
 
 def _once_more(swallowed: sys.UnraisableHookArgs) -> None:
-    """Send a signal again if its exception was raised where Python ignores exceptions, for example in a finalizer."""
+    """Send a signal again if Python ignored the exception that it raised, as Python does in finalizers."""
     error = swallowed.exc_value
     if isinstance(error, TerminatedError):
         number = error.exit_code - 128
@@ -108,7 +108,7 @@ def _once_more(swallowed: sys.UnraisableHookArgs) -> None:
 
 
 def _show(message: Warning | str, category: type[Warning], filename: str, lineno: int, *_: object) -> None:
-    """Print a warning in one line. It begins with its place in the source, unless psmt wrote the warning for users."""
+    """Print a warning in one line. Unless it is a warning of psmt for users, its place in the source comes first."""
     place = "" if issubclass(category, CacheWarning | SeriesWarning) else f"{filename}:{lineno}: {category.__name__}: "
     print(f"psmt: warning: {shown(place)}{shown(message, 1000)}", file=sys.stderr)
 
@@ -117,7 +117,7 @@ def _show(message: Warning | str, category: type[Warning], filename: str, lineno
 
 
 def _occupy_standard_descriptors() -> None:
-    """Open the null device for closed standard streams, because otherwise the next opened file takes their place."""
+    """Open the null device for each closed standard stream. Otherwise the next opened file would take its place."""
     for descriptor in (0, 1, 2):
         try:
             os.fstat(descriptor)
@@ -129,7 +129,7 @@ def _occupy_standard_descriptors() -> None:
 
 
 def _stream(given: io.TextIOBase | Any, descriptor: int) -> Any:
-    """Return a stream that replaces `given`. It accepts any text, and does not fail if its reader is gone."""
+    """Return a stream that replaces `given`. It accepts any text, and does not fail when its reader has closed."""
     if given is not None:
         with suppress(OSError):
             given.flush()
@@ -142,7 +142,7 @@ def _stream(given: io.TextIOBase | Any, descriptor: int) -> Any:
 
 
 class _Enduring(io.FileIO):
-    """A file whose `write` does not fail when its reader is gone."""
+    """A file whose `write` does not fail when its reader has closed."""
 
     def write(self, data: Any, /) -> int:
         try:
@@ -177,9 +177,9 @@ _MOST_CORES = 16  # largest number of cores for which libraries are assumed to s
 
 
 def settle_environment() -> None:
-    """Raise `PSMTError` if environment variables, limits or a missing current folder would make psmt fail.
+    """Raise `PSMTError` if environment variables, limits or a missing working directory would make psmt fail.
 
-    A wrong ``MPLBACKEND`` is not an error. It is replaced, because psmt draws figures only into files.
+    An invalid ``MPLBACKEND`` is replaced and is not an error, because psmt draws figures only into files.
     """
     _check_limits()
     _check_threads()
@@ -207,9 +207,9 @@ def settle_environment() -> None:
 
 
 def _check_threads() -> None:
-    """Raise `PSMTError` if fewer threads can be started than the libraries, kernels and two workers may need.
+    """Raise `PSMTError` if psmt may not start as many threads as its libraries, kernels and two workers need.
 
-    OpenBLAS would end the process without a useful message.
+    Without this check, OpenBLAS would end the process without a useful message.
     """
     wanted = 8 + 4 * min(os.cpu_count() or 1, _MOST_CORES)
     over = threading.Event()

@@ -1,4 +1,4 @@
-"""Output in a terminal: progress while a command works, tables and verdicts at its end."""
+"""Output in a terminal: progress while a command runs, then tables and verdicts."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ a whole command is estimated from them."""
 
 
 def planned(experiments: Iterable[str]) -> dict[str, float]:
-    """Return the stages of a command that runs these experiments, with their typical relative times."""
+    """Return the stages of a command that runs these experiments, with their usual relative durations."""
     before = {"sweep": ("sweep", "sweep-null"), "prediction": ("reconstruction", "prediction")}
     names = dict.fromkeys(part for name in experiments for part in before.get(name, (name,)))
     own = {f"{name}: {stage}": share for name in names for stage, share in STAGES.get(name, {}).items()}
@@ -74,17 +74,18 @@ def clock(seconds: float) -> str:
 
 
 class Bars:
-    """Progress of a command: a bar with the present stage and the remaining time, or lines if there is no terminal.
+    """Shows the progress of a command, as a bar with stage and remaining time, or as lines without a terminal.
 
     The first line or bar appears at once. Without a terminal, a thread prints a line every `interval` seconds, even if
-    one piece of a stage takes longer.
+    there is no progress.
 
     Parameters
     ----------
     title : str
         The command and its source, for the first line.
     plan : mapping
-        Stage names in order, with their relative times. A reported stage belongs to the first name that it starts with.
+        Stage names in order, with their relative durations. A reported stage belongs to the first name that it starts
+        with.
     """
 
     def __init__(self, title: str, plan: Mapping[str, float], interval: float = INTERVAL) -> None:
@@ -157,13 +158,13 @@ class Bars:
             self._bar[0].start()
 
     def _left(self) -> str:
-        """Return the estimated remaining time of the command, or an empty text if it is not known."""
+        """Return the estimated remaining time as text, or an empty text if it is not known."""
         spent, worked = perf_counter() - self._began, self._reached - self._found
         known = worked > 0.02 and spent > _SOONEST and self._reached < 1
         return f"{clock(spent * (1 - self._reached) / worked)} left" if known else ""
 
     def _overall(self) -> str:
-        """Return the progress of the whole command, as text that follows the progress of a stage."""
+        """Return the progress of the whole command as text, to be appended to the progress of a stage."""
         return "; ".join(["", f"{self._reached:.0%} of all", *filter(None, [self._left()])]) if self._reached else ""
 
     def _tick(self) -> None:
@@ -181,7 +182,7 @@ class Bars:
 
 
 def show(things: Iterable[Shown]) -> None:
-    """Print lines, tables and claims. A claim has verdicts (as measured, beyond controls) and the deciding evidence."""
+    """Print lines, tables and claims. A claim is printed with its two verdicts and the deciding evidence."""
     from rich.console import Console
 
     from psmt.report import Claim, Table

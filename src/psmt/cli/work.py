@@ -28,7 +28,7 @@ REPORT, SUMMARY = "report.html", "summary.json"
 
 
 def carry_out(job: Job, source: Any) -> None:
-    """Run a job on a film, or on several sources that are used together, and print the results."""
+    """Run the experiments of a job on a film, or on several sources together, and print the results."""
     from psmt.utils.files import clear_stale, locked, shown
 
     options, given = job.options, source if isinstance(source, tuple) else (source,)
@@ -58,7 +58,7 @@ def _say(sentence: str) -> None:
 
 
 def _work(job: Job, source: Any, run: Run, named: str) -> tuple[list[Shown], bytes]:
-    """Run experiments on the film that the user `named`, and write files. Return what to print, and summary.json."""
+    """Run experiments on a film, which the user `named`, and write files. Return what to print, and summary.json."""
     # Imported when the film is open, so that a wrong name is reported before the libraries for figures are imported.
     from psmt.experiments.film_report import FilmResults
     from psmt.report.wording import in_rows
@@ -111,7 +111,7 @@ def _work(job: Job, source: Any, run: Run, named: str) -> tuple[list[Shown], byt
 
 
 def _write(done: FilmResults, run: Run) -> tuple[Page, bytes]:
-    """Write all files into the folder of the run. Return the page and the content of summary.json."""
+    """Write all result files into the folder of the run. Return the report page and the content of summary.json."""
     from psmt.experiments.film_report import make_page, make_summary
     from psmt.report import render
     from psmt.utils.files import write_files
@@ -140,10 +140,10 @@ def _write(done: FilmResults, run: Run) -> tuple[Page, bytes]:
 def fit_settings(
     asked: Mapping[str, Settings], n_frames: int, *, fixed: bool = False, required: bool = False
 ) -> tuple[dict[str, Any], dict[str, str]]:
-    """Return settings that fit a film of `n_frames`, and notes on changed sizes (atoms, window), both by experiment.
+    """Return settings adapted to a film of `n_frames`, and notes on what was adapted, both by experiment.
 
-    The settings of an experiment are None if no size fits. If `fixed` is True, sizes are not changed.
-    `NotEnoughFramesError` is raised if fixed sizes do not fit, or if `required` is True and no size fits.
+    If the film is too short, the numbers of atoms and codes are reduced, unless `fixed` is True. The settings of an
+    experiment are None if no size fits. `NotEnoughFramesError` is raised instead if `fixed` or `required` is True.
     """
     used: dict[str, Any] = {}
     notes: dict[str, str] = {}
@@ -159,7 +159,7 @@ def fit_settings(
 
 
 def with_needed(used: Mapping[str, Settings]) -> dict[str, Settings]:
-    """Return the given settings, and before them the settings of other experiments whose results they need."""
+    """Return the given settings, preceded by those of other experiments whose results are needed."""
     found: dict[str, Settings] = {}
     for name, own in used.items():
         for need in () if own is None else experiment_of(name).needs(own):
@@ -170,7 +170,7 @@ def with_needed(used: Mapping[str, Settings]) -> dict[str, Settings]:
 
 
 def run_experiments(material: Any, used: Mapping[str, Any], run: Run) -> dict[str, Any]:
-    """Run experiments on `material`, the data of the film. Return results by name. Settings of None are skipped."""
+    """Run experiments on `material`, the data of the film, and return results by name. Settings of None are skipped."""
     results: dict[str, Any] = {}
     for name, own in used.items():
         if own is not None:
@@ -183,9 +183,9 @@ def run_experiments(material: Any, used: Mapping[str, Any], run: Run) -> dict[st
 
 @contextmanager
 def folder(path: Path) -> Iterator[Path]:
-    """Return a context that creates the folder, so that an unusable path is found before any work.
+    """Context that creates the output folder, so that an unusable path is found before the work begins.
 
-    If the work inside the context fails, folders that are still empty are removed.
+    If the work fails, folders that are still empty are removed.
     """
     if path.exists() and not path.is_dir():
         raise PSMTError(f"--out {path} is a file; give a folder")

@@ -1,4 +1,4 @@
-"""Score any `psmt.types.Predictor` step by step on series and whole frames. Metrics and confidence intervals."""
+"""Step-by-step scores of predictors (`psmt.types.Predictor`) on series and whole frames, and confidence intervals."""
 
 from psmt.evaluation.intervals import Interval, difference_interval, mean_interval, ratio_interval, swap_interval
 from psmt.evaluation.metrics import FrameScore, error_ratio, log_mse, mse, psnr, score_frames, ssim, trimmed

@@ -1,14 +1,14 @@
 """Confidence intervals of means, of differences of means and of ratios of means, for independent and dependent values.
 
-The variance of a mean depends only on the slow changes of the values. It is therefore estimated from the first few
-cosine coefficients of the values (Lazarus, Lewis, Stock and Watson 2018), and the interval uses the quantile of
-Student's t with one degree of freedom for each coefficient. With all n - 1 coefficients this is the ordinary t interval
-of independent values.
+The variance of a mean depends only on the slow changes of the values. So it is estimated from the first few cosine
+coefficients of the values (Lazarus, Lewis, Stock and Watson 2018). The interval uses the quantile of Student's t with
+one degree of freedom for each coefficient. With all n - 1 coefficients this is the ordinary t interval of independent
+values.
 
 There are two intervals for ratios. `ratio_interval` is for values that may depend on each other, such as errors of
-successive frames. `swap_interval` has more power, but the signs of the differences between the two methods must be
-independent, as they are for predictions that start at different places of a film and share no frame.
-`python -m studies.calibration` measures how often the intervals contain the true value.
+successive frames. `swap_interval` has more power, but needs differences between the two methods with independent signs,
+as for predictions that start at different places of a film and share no frame. `python -m studies.calibration` measures
+how often the intervals contain the true value.
 """
 
 from __future__ import annotations
@@ -41,25 +41,26 @@ class Interval(NamedTuple):
 
     @property
     def is_finite(self) -> bool:
-        """Whether there were enough values for an interval."""
+        """Whether there were enough values to compute an interval."""
         return bool(np.isfinite([self.mean, self.low, self.high]).all())
 
 
 def mean_interval(values: ArrayLike, *, block: int = 1, level: float = 0.95, independent: bool = False) -> Interval:
-    """Return the mean of `values` (n,), which are in the order of time, and its confidence interval.
+    """Return the mean of `values` (n,), given in order of time, and its confidence interval.
 
-    By default values may depend on each other: the interval uses at most ``0.4 n^(2/3)`` cosine coefficients, and it is
-    wide for few values. Intervals of level 95% contain 92 to 96% of the true means for autocorrelations of 0 to 0.6,
-    unless values are skewed. For 5 to 11 values, ``independent=True`` makes the interval a third as wide, so use it if
-    the values are independent. With fewer than `FEWEST_VALUES` values or `FEWEST_BLOCKS` blocks the interval is
-    infinite.
+    By default values may depend on each other. The interval then uses at most ``0.4 n^(2/3)`` cosine coefficients, and
+    is wide for few values. Intervals of level 95% contain the true mean in 92 to 96% of cases for autocorrelations of 0
+    to 0.6, unless values are skewed. For 5 to 11 values, ``independent=True`` makes the interval a third as wide, so
+    use it if the values are independent. With fewer than `FEWEST_VALUES` values or `FEWEST_BLOCKS` blocks the interval
+    is infinite.
 
     Parameters
     ----------
     values : (n,) array-like
         Values to average. Those that are not finite are left out.
     block : int
-        Number of successive values that are surely correlated, >= 1. At most ``n // block - 1`` coefficients are used.
+        Number of successive values that are known to be correlated, >= 1. At most ``n // block - 1`` coefficients are
+        used.
     level : float
         Confidence level, between 0 and 1.
     independent : bool
@@ -142,12 +143,12 @@ _ALL_SWAPS = 12  # number of pairs up to which all swaps are tried. For more pai
 def swap_interval(errors: ArrayLike, other_errors: ArrayLike, *, level: float = 0.95, seed: int = 0) -> Interval:
     """Return the logarithm of ``mean(errors) / mean(other_errors)``, and an interval from swapping the two methods.
 
-    A start is the place of a film where a prediction begins. Each start gives one pair of errors. If one method had r
-    times the error of the other at each start, apart from chance, ``errors`` and ``r * other_errors`` could be swapped
-    at any start. The interval contains each r for which the observed difference of the means is not among the most
-    extreme differences over all swaps (an inverted paired randomisation test). Unlike `ratio_interval`, it has power
-    even if a few starts have most of the error, because swaps keep the sizes of differences and change only their
-    signs. The signs of the differences must be independent between starts.
+    A start is the frame of a film at which a prediction begins. Each start gives one pair of errors. Suppose that,
+    apart from chance, the first method has r times the error of the other. Then ``errors`` and ``r * other_errors`` can
+    be swapped at any start. The interval contains each r for which the observed difference of the means is not extreme
+    among all swaps (an inverted paired randomisation test). Unlike `ratio_interval`, it has power even if a few starts
+    have most of the error, because swaps keep the sizes of differences and change only their signs. The signs of the
+    differences must be independent between starts.
 
     Intervals of level 95% contain the true ratio in 95 to 97% of cases for independent starts and errors with similar
     tails, however heavy. They contain it less often in two cases: 86 to 92% at an autocorrelation of 0.3, and 62 to 76%
@@ -187,7 +188,7 @@ def swap_interval(errors: ArrayLike, other_errors: ArrayLike, *, level: float = 
 
 
 def _pairs(errors: ArrayLike, other_errors: ArrayLike) -> Array:
-    """Return the errors of two methods as one array (2, n). Raise an error if their numbers differ."""
+    """Return the errors of two methods as one array (2, n). Raise an error if they have different lengths."""
     own, other = (real_array(one, name="errors").astype(np.float64).ravel() for one in (errors, other_errors))
     if len(own) != len(other):
         raise ValueError(f"{len(own)} errors and {len(other)} other_errors are not pairs; give one of each")
@@ -196,7 +197,7 @@ def _pairs(errors: ArrayLike, other_errors: ArrayLike) -> Array:
 
 @lru_cache(maxsize=8)
 def _swaps(n: int, seed: int) -> Array:
-    """Return swaps (n_swaps, n): 1 for each pair that is swapped, and 0 for the others. The first row swaps no pair."""
+    """Return an array (n_swaps, n) with 1 for pairs that are swapped and 0 for the others. Row 0 swaps nothing."""
     if n <= _ALL_SWAPS:
         return (np.arange(2**n)[:, None] >> np.arange(n) & 1).astype(np.float64)
     swapped = np.random.default_rng(seed).integers(0, 2, size=(2**_ALL_SWAPS, n)).astype(np.float64)
@@ -208,9 +209,8 @@ def difference_interval(first: Interval, second: Interval) -> Interval:
     """Return the difference of two independent means, first minus second, and its interval.
 
     Variances add, so the squares of the half widths add, on each side separately (MOVER, Zou and Donner 2008). The
-    interval can exclude zero although the two intervals overlap. The function also takes logarithms of two ratios.
-    Their difference is the logarithm of the ratio of the ratios. For paired values, give the differences to
-    `mean_interval` instead.
+    interval can exclude zero although the two intervals overlap. Logarithms of two ratios may be given too; the result
+    is then the logarithm of their quotient. For paired values, use `mean_interval` of the differences instead.
 
     >>> difference_interval(Interval(1.0, 0.7, 1.3), Interval(0.0, -0.4, 0.4))
     Interval(mean=1.0, low=0.5, high=1.5)
@@ -222,7 +222,7 @@ def difference_interval(first: Interval, second: Interval) -> Interval:
 
 
 def _quantile(n: int, block: int, level: float, *, independent: bool) -> tuple[float, int]:
-    """Return a quantile of Student's t, and its degrees of freedom: the number of coefficients, or 0 for few values."""
+    """Return a quantile of Student's t and its degrees of freedom, or infinity and 0 if there are too few values."""
     check_count("block", block)
     check_real("level", level, open_bound=True)
     if level >= 1:
@@ -235,7 +235,7 @@ def _quantile(n: int, block: int, level: float, *, independent: bool) -> tuple[f
 
 
 def _slow(values: Array, count: int) -> Array:
-    """Return scaled cosine coefficients (..., count), slowest first. Their sum of squares is the mean's variance."""
+    """Return scaled cosine coefficients (..., count), slowest first. Their squares add up to the mean's variance."""
     n = values.shape[-1]
     centred = values - values.mean(axis=-1, keepdims=True)
     return np.asarray(dct(centred, norm="ortho", axis=-1)[..., 1 : count + 1] / np.sqrt(n * count))

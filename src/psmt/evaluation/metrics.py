@@ -1,4 +1,4 @@
-"""Errors of predictions: MSE of patches and frames, and PSNR and SSIM of grey levels from 0 (black) to 1 (white)."""
+"""Errors of predictions: MSE of patches and frames, and PSNR and SSIM of grey levels between 0 and 1."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _SSIM_WINDOW = 2 * _RADIUS + 1
 
 
 class FrameScore(NamedTuple):
-    """Scores of one predicted frame."""
+    """MSE, PSNR and SSIM of one predicted frame."""
 
     mse: float
     psnr: float
@@ -37,7 +37,7 @@ class FrameScore(NamedTuple):
 
 
 def mse(predicted: ArrayLike, truth: ArrayLike, *, axes: int = 1) -> Array:
-    """Return mean squared errors over the last `axes` axes of predictions: 1 for patches, 2 for whole frames."""
+    """Return mean squared errors over the last `axes` axes. Use 1 for patches and 2 for whole frames."""
     gap = np.subtract(*_as_floats(predicted, truth))
     return np.asarray(np.mean(gap**2, axis=tuple(range(-axes, 0)), dtype=np.float64))
 
@@ -52,7 +52,7 @@ def log_mse(errors: ArrayLike) -> Array:
 
 
 def trimmed(errors: Array) -> Array:
-    """Return the errors in ascending order, without the smallest and the largest quarter, as in Table 1.
+    """Return the errors in ascending order, without the smallest and the largest quarter, as in the paper's Table 1.
 
     >>> trimmed(np.array([[8.0, 1.0], [2.0, 900.0]]))
     array([2., 8.])
@@ -115,7 +115,7 @@ def ssim(predicted: ArrayLike, truth: ArrayLike) -> Array:
 
 
 def _as_floats(predicted: ArrayLike, truth: ArrayLike) -> list[NDArray[Any]]:
-    """Return both arguments as float32 or float64 arrays. Raise if their shapes are not compatible."""
+    """Return both arguments as float32 or float64 arrays. Raise an error if their shapes are not compatible."""
     given = real_array(predicted, name="predicted"), real_array(truth, name="truth")
     shapes = [array.shape for array in given]
     try:

@@ -31,10 +31,11 @@ def shuffle_frames(film: Array, rng: np.random.Generator) -> Array:
 
 
 def draw_noise(film: Array, rng: np.random.Generator) -> Array:
-    """Draw noise (time, n_features) with the spatial spectrum and the values of the film. No frame predicts the next.
+    """Draw noise (time, n_features) with the covariance and the values of a film, in which no frame predicts the next.
 
-    First, Gaussian noise is drawn with the film's covariance between features, so with its spatial spectrum. Then, in
-    each feature, the noise is replaced by the film's values of the same rank, so that the distributions are equal.
+    First, Gaussian noise is drawn with the film's covariance between features, and so with its spatial spectrum. Then,
+    in each feature, the noise is replaced by the film's values of the same rank. So each feature has the film's
+    distribution.
     """
     if isinstance(film, DiskSeries):
         return _noise_on_disk(film, rng)
@@ -50,7 +51,7 @@ def _colours(covariance: Array) -> Array:
 
 
 def _noise_on_disk(film: DiskSeries, rng: np.random.Generator) -> Array:
-    """Return the noise of `draw_noise` for a film on disk. The values to sort lie feature by feature in files."""
+    """Return the noise of `draw_noise` for a film on disk. Features are sorted one by one in temporary files."""
     mean, covariance = mean_of(film), np.zeros((film.shape[1], film.shape[1]))
     for block in blocks(film):
         covariance += (block - mean).T @ (block - mean) / (len(film) - 1)
@@ -67,14 +68,14 @@ def _noise_on_disk(film: DiskSeries, rng: np.random.Generator) -> Array:
 
 
 def _parts(values: Array) -> Iterator[Array]:
-    """Yield the rows of a mapped file in parts (n, n_features), with at most one part in memory."""
+    """Yield the rows of a memory-mapped array in parts (n, n_features). Only one part is in memory at a time."""
     for first in range(0, len(values), _FRAMES):
         yield values[first : first + _FRAMES]
         release_pages(values)
 
 
 def _by_feature(file: BinaryIO, film: DiskSeries, parts: Iterable[Array]) -> Array:
-    """Write the rows of all parts into a file in column-major order, and return the mapped array."""
+    """Write all parts into a file in column-major order, and return the memory-mapped array (time, n_features)."""
     os.posix_fallocate(file.fileno(), 0, film.nbytes)  # a full disk raises here; while mapped it would end the process
     columns: Array = np.memmap(file, np.float64, "r+", shape=film.shape, order="F")
     for target, part in zip(_parts(columns), parts, strict=True):
@@ -102,7 +103,7 @@ LEVEL = 0.05
 
 @dataclass(frozen=True, eq=False)
 class NullTest:
-    """A statistic and draws of its null distribution."""
+    """A statistic and draws from its null distribution."""
 
     value: float
     """The statistic, or NaN if it is not defined."""
@@ -122,11 +123,11 @@ class NullTest:
 
     @cached_property
     def excess(self) -> Interval:
-        """The statistic minus the mean of the draws under the null hypothesis, with a 90% interval.
+        """The statistic minus the mean of the null draws, with a 90% interval.
 
         The bounds are the statistic minus the 95% quantile and minus the 5% quantile of the draws. Under the null
-        hypothesis the statistic is exchangeable with the draws. So 0 lies below the interval in 1 of 20 cases and above
-        it in 1 of 20, for any distribution. With 19 draws, the quantiles are the largest and the smallest draw.
+        hypothesis the statistic is exchangeable with the draws. So, for any distribution, the interval lies above 0 in
+        1 of 20 cases and below 0 in 1 of 20. With 19 draws, the quantiles are the largest and the smallest draw.
         """
         outside = int(LEVEL * (len(self.null) + 1))
         if not np.isfinite(self.value):
@@ -137,7 +138,7 @@ class NullTest:
         return Interval(float(less.mean()), float(less[-outside]), float(less[outside - 1]))
 
     def summary(self) -> dict[str, Any]:
-        """Return the values that are written to JSON."""
+        """Return the values to write to JSON."""
         return {
             "value": self.value,
             "null": self.null_mean,

@@ -49,7 +49,7 @@ METHODS = {
 
 @dataclass(frozen=True)
 class Score:
-    """Predictions of one method and their errors, one row per predicted frame."""
+    """Predictions of one method and their errors. Arrays have one row per predicted frame."""
 
     predicted: Array
     """(n_steps, n_features): predictions of all delayed frames but the first."""
@@ -66,7 +66,7 @@ def teacher_forced(
     *,
     received: NDArray[Any] | None = None,
 ) -> Score:
-    """Return scores of one-step predictions after true frames. The paper predicts K frames "with delayed inputs".
+    """Score one-step predictions, each made after the true frames before it ("with delayed inputs" in the paper).
 
     The fitted `method` receives delayed[0] and predicts delayed[1], receives delayed[1] and predicts delayed[2], ..
 
@@ -87,7 +87,10 @@ def teacher_forced(
 
 
 def free_running(method: Predictor, delayed: Array, estimates: Array, *, received: NDArray[Any] | None = None) -> Score:
-    """Return scores of a rollout: only the first frame is received. The parameters are those of `teacher_forced`."""
+    """Score a rollout: after the first frame, the method predicts from its own predictions.
+
+    The parameters are those of `teacher_forced`.
+    """
     steps = _n_steps(delayed)
     given = delayed if received is None else received
     return _score(method.update(given[0]).predict(steps), delayed, estimates)
@@ -104,7 +107,7 @@ def _score(predicted: Array, delayed: Array, estimates: Array) -> Score:
 
 
 class FrameRow(NamedTuple):
-    """One predicted frame of one method: a row of scores.csv."""
+    """A row of scores.csv: the scores of one method on one frame."""
 
     frame: int
     method: str
@@ -126,7 +129,7 @@ class FrameRow(NamedTuple):
 
 
 class RolloutRow(NamedTuple):
-    """A row of rollout.csv: one predicted frame, `step` frames after the last frame that the method received."""
+    """A row of rollout.csv: the scores of one frame, predicted `step` frames ahead."""
 
     start: int
     method: str
@@ -142,7 +145,7 @@ class RolloutRow(NamedTuple):
 
 @dataclass(frozen=True)
 class Rollout:
-    """Predictions of the frames after `start`, made when the frame `start` was received."""
+    """Predictions of several frames after the frame `start`, made when this frame had been received."""
 
     start: int
     frame: Levels
@@ -152,7 +155,7 @@ class Rollout:
 
 @dataclass(frozen=True)
 class Step:
-    """A received frame, its predictions and their scores."""
+    """A received frame, with the predictions that were made of it and their scores."""
 
     index: int
     frame: Levels
@@ -186,9 +189,9 @@ def score_stream(
     first: int | None = None,
     under_way: Sequence[Rollout] = (),
 ) -> Iterator[Step]:
-    """Predict a stream of frames by all methods, and yield a `Step` for each frame except the first.
+    """Predict a stream of frames with all methods, and yield a `Step` with scores for each frame except the first.
 
-    The luma is scored. For colour frames, the error over the three channels is computed too.
+    Scores are those of the luma (grey levels). For colour frames, the error over the three channels is added.
 
     To resume after a step, pass the step's `index` as `first` and its rollouts as `under_way`.
 
@@ -203,13 +206,13 @@ def score_stream(
     rollout : int
         Number of frames that each method predicts from its own predictions; 0 for no rollouts.
     every : int
-        Frames from the start of one rollout to the start of the next.
+        Number of frames between the starts of two successive rollouts.
     clock : callable
-        Returns the time in seconds. It measures how long the methods take.
+        Returns the time in seconds, to measure how long the methods take.
     workers : int
         Number of threads, each of which runs one method at a time.
     first : int, optional
-        Index of the first frame if it is not `start`; the methods have received it already.
+        Index of the first frame if it is not `start`. The methods must have received this frame.
     under_way : sequence of Rollout
         Rollouts that started before the frame `first`.
     """
@@ -244,7 +247,7 @@ def score_stream(
 
 
 def _receive(method: Predictor, *, frame: Levels | None, clock: Callable[[], float]) -> _Answer:
-    """Let a method learn from a frame, unless it is None, and predict the next frame."""
+    """Let a method learn from a frame, unless it is None, and predict. Return prediction, time, surprise and cut."""
     began = clock()
     if frame is not None:
         method.update(frame)
@@ -256,7 +259,7 @@ def _receive(method: Predictor, *, frame: Levels | None, clock: Callable[[], flo
 def _scores(
     predicted: Mapping[str, NDArray[Any]], frame: Levels, copied: Levels
 ) -> dict[str, tuple[float, float, float, float, float]]:
-    """Return the MSE, PSNR and SSIM, the error of copying another frame, and the ratio of the errors, by method."""
+    """Return MSE, PSNR, SSIM, the MSE of copying, and the ratio of the two MSEs, by method."""
     copy_mse = float(mse(grey(copied), grey(frame), axes=2))
     scores = score_frames(np.stack([grey(own) for own in predicted.values()]), grey(frame))
     return {
@@ -266,7 +269,7 @@ def _scores(
 
 
 def _colour_errors(predicted: NDArray[Any], frame: Levels, copied: Levels) -> tuple[float, float]:
-    """Return the errors of a prediction and of copying over red, green and blue. They are NaN if there is no colour."""
+    """Return the MSE over red, green and blue of a prediction and of copying, or NaN for grey frames."""
     if predicted.ndim < 3:
         return np.nan, np.nan
     return float(mse(predicted, frame, axes=3)), float(mse(copied, frame, axes=3))

@@ -1,4 +1,4 @@
-"""Model files: a zip of plain arrays and a JSON header, checked against a schema. Nothing is ever unpickled."""
+"""Model files: a zip archive of plain arrays and a JSON header, checked against a schema. Nothing is unpickled."""
 
 from psmt.persistence.model_file import SavedModel, load_model
 

@@ -1,8 +1,8 @@
-"""Saved models: a zip of plain arrays and one JSON header. Nothing in a file is executed.
+"""Saved models: a zip archive of plain arrays and one JSON header. Nothing in a file is executed.
 
-A model can return its state and be restored from one. This module writes the state to a file, completely or not at all,
-and reads it back. A model declares the constraints of its parameters and a schema of its state. A file is checked
-against both before any of its numbers is used. docs/how-to/model-files.md describes the format.
+Every saved model can return its state and be restored from one. This module writes the state to a file, completely or
+not at all, and reads it back. The class of a model declares constraints on its parameters and a schema of its state. A
+file is checked against both before any of its numbers is used. docs/how-to/model-files.md describes the format.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ Header = dict[str, Any]
 
 
 class SavedModel(ABC):
-    """Base of all classes that can be saved to a file.
+    """Base class of all models that can be saved to a file.
 
     A file holds a header and the arrays of the model's state. The header has the name of the class and the model's
-    parameters. Each subclass is registered by its name, so that `load_model` can find the class of a file.
+    parameters. Subclasses are registered by name, so that `load_model` can find the class of a file.
     """
 
     _classes: ClassVar[dict[str, type[SavedModel]]] = {}
@@ -45,7 +45,7 @@ class SavedModel(ABC):
 
     @abstractmethod
     def get_header(self) -> Header:
-        """Return all values that are not arrays and that `from_stored` needs."""
+        """Return all values that `from_stored` needs and that are not arrays."""
 
     @abstractmethod
     def get_state(self) -> State:
@@ -54,12 +54,12 @@ class SavedModel(ABC):
     @classmethod
     @abstractmethod
     def stored_schema(cls, header: Header, layouts: Mapping[str, Layout]) -> Schema:
-        """Return the schema of a file's arrays. Raise an error if the header is invalid."""
+        """Return the schema that the arrays of a file must match. Raise an error if the file's header is invalid."""
 
     @classmethod
     @abstractmethod
     def from_stored(cls, header: Header, arrays: State, *args: Any, **place: Any) -> Self:
-        """Return the model of a file, whose header and arrays must have been checked. `place` is as in `load_model`."""
+        """Return the model with this header and these arrays, both already checked. `place` is as in `load_model`."""
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the model to a file of arrays and JSON, without pickle, completely or not at all.
@@ -94,8 +94,8 @@ Model = TypeVar("Model", bound=SavedModel)
 def load_model(path: str | PathLike[str], *kinds: type[Model], **place: Any) -> Model:
     """Return the model in a file, of the class that its header names.
 
-    The class must be one of `kinds`. If none are given, it may be any imported class that saves models. `place` are
-    device and dtype, as in the method `load` of the class. `ModelFileError` is raised if the file is damaged, does not
+    The class must be one of `kinds`, or any imported subclass of `SavedModel` if none are given. `place` holds the
+    arguments device and dtype of the class's method `load`. `ModelFileError` is raised if the file is damaged, does not
     match its schema, holds another class, or comes from other software or a newer version.
     """
     name, limit = shown(fspath(path)), one_blas_thread()
@@ -144,7 +144,7 @@ def _read_header(archive: Archive) -> Header:
 
 
 def _class_of(header: Header, kinds: tuple[type[Model], ...]) -> type[Model]:
-    """Return the class that a header names. The caller puts the file's name before the message of an error."""
+    """Return the class that a header names, or raise an error. The caller adds the file's name to its message."""
     wanted = " or ".join(kind.__name__ for kind in kinds) or "model"
     known: dict[str, Any] = {kind.__name__: kind for kind in kinds} or SavedModel._classes  # noqa: SLF001
     if header.get("format") != _FORMAT:
@@ -165,13 +165,13 @@ def _class_of(header: Header, kinds: tuple[type[Model], ...]) -> type[Model]:
 
 @np.errstate(all="ignore")
 def check_prediction(predict: Callable[[], NDArray[Any]]) -> None:
-    """Raise an error unless a loaded model predicts finite numbers. This is the last check of a file."""
+    """Raise an error unless a loaded model predicts finite numbers: the last check of a file."""
     if not np.isfinite(predict()).all():
         raise ValueError("its prediction is not finite")
 
 
 def plain(parameters: Mapping[str, Any]) -> Header:
-    """Return parameters as JSON values, without device and dtype. Other objects, such as generators, become None."""
+    """Return parameters as JSON values, without device and dtype. Objects that JSON cannot store become None."""
     values = {}
     for key, value in parameters.items():
         if key in ("device", "dtype"):

@@ -1,9 +1,9 @@
-"""Saved states: the protocol of all objects that are saved, declarations of states, and their checks.
+"""States of objects: a protocol to save and restore them, schemas that declare them, and checks.
 
 A state is a dict of arrays. An object that restores a state continues exactly as the object that returned it. A schema
-declares each array of a state with its dtype, its shape and the range of its numbers. The length of an axis is a number
-or a name. The first array that uses a name defines its length, and all others must agree. Names, dtypes and shapes are
-checked before any number is read, and numbers are checked before they are used.
+declares the dtype, the shape and the range of each array. The length of an axis is a number or a name. The first array
+that uses a name defines its length, and all others must agree. Names, dtypes and shapes are checked before any number
+is read, and numbers are checked before they are used.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ State: TypeAlias = dict[str, NDArray[Any]]
 
 
 class Stateful(Protocol):
-    """An object with a state. Its class also has a function `schema` that returns the `Field` of each array."""
+    """An object whose state can be saved. Its class also has a function `schema`: the `Field` of each array."""
 
     def get_state(self) -> State:
-        """Return copies of all arrays that another object of this class needs to continue identically."""
+        """Return copies of all arrays that another object of this class needs to continue in the same way."""
 
     def set_state(self, state: Mapping[str, NDArray[Any]], /) -> object:
         """Restore a state that `get_state` returned."""
@@ -40,18 +40,18 @@ def part(arrays: Mapping[str, NDArray[Any]], prefix: str) -> State:
 
 
 def joined(parts: Mapping[str, Stateful]) -> State:
-    """Return the states of all parts in one mapping. Each name begins with the prefix of the part it belongs to."""
+    """Return the states of all parts in one dict. Each array name is preceded by the prefix of its part."""
     return {prefix + name: value for prefix, one in parts.items() for name, value in one.get_state().items()}
 
 
 def restore(parts: Mapping[str, Stateful], state: Mapping[str, NDArray[Any]]) -> None:
-    """Set the state of each part from its arrays in a state that `joined` returned."""
+    """Restore each part from a state that `joined` returned."""
     for prefix, one in parts.items():
         one.set_state(part(state, prefix))
 
 
 class AttributeState:
-    """Mixin that saves the attributes in `state_arrays` and, in one array, the numbers in `state_figures`.
+    """Mixin that saves the array attributes named in `state_arrays` and the numbers named in `state_figures`.
 
     >>> class Mean(AttributeState):
     ...     state_arrays, state_figures = ("_total",), ("count",)
@@ -70,7 +70,7 @@ class AttributeState:
     """Attributes with a state of their own, and the prefix of the arrays of this state."""
 
     def get_state(self) -> State:
-        """Return copies of all arrays that another object of this class needs to continue identically."""
+        """Return copies of all arrays that another object of this class needs to continue in the same way."""
         figures = [getattr(self, name) for name in self.state_figures]
         together = {"figures": np.hstack(figures).astype(np.float64)} if figures else {}
         arrays = {name.lstrip("_"): np.array(getattr(self, name)) for name in self.state_arrays}
@@ -110,7 +110,7 @@ class SchemaError(ValueError):
 
 
 class Layout(Protocol):
-    """Anything with a shape and a dtype: an array, or the description of an array in a file."""
+    """Anything with a shape and a dtype: an array, or the header of an array in a file."""
 
     @property
     def shape(self) -> tuple[int, ...]: ...  # noqa: D102
@@ -119,7 +119,7 @@ class Layout(Protocol):
 
 
 class Field(NamedTuple):
-    """Declaration of one array of a state."""
+    """Declaration of one array of a state: its shape, dtype and range."""
 
     shape: tuple[Size, ...] = ()
     dtype: str = "float64"
@@ -149,7 +149,7 @@ def counter(least: int = 0, most: int = 2**53) -> Field:
 
 
 def faded(memory: float, most: float = 1.0) -> float:
-    """Return an upper bound of a sum of terms up to `most`, whose weights decay by exp(-1 / memory) at each step.
+    """Return an upper bound of an exponentially discounted sum of terms, each at most `most`.
 
     >>> round(faded(8.0), 3)
     8.51
@@ -158,7 +158,7 @@ def faded(memory: float, most: float = 1.0) -> float:
 
 
 def under(prefix: str, schema: Schema, *, group: str = "") -> dict[str, Field]:
-    """Return the fields of a schema with a prefix added to their names. A `group` replaces the group of each field.
+    """Return the fields of a schema with a prefix added to their names. If given, `group` becomes their group.
 
     >>> list(under("moments.", {"total": Field((3,))}))
     ['moments.total']
@@ -200,7 +200,7 @@ def check_layouts(schema: Schema, found: Mapping[str, Layout]) -> None:
 
 
 def check_values(schema: Schema, arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Raise `SchemaError` unless the numbers of arrays with checked layouts are finite and in range.
+    """Raise `SchemaError` unless all numbers are finite and in range. Layouts must have been checked.
 
     >>> check_values({"norms": Field((2,), low=0.0)}, {"norms": np.array([1.0, -1.0])})
     Traceback (most recent call last):

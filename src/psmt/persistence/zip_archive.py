@@ -1,8 +1,8 @@
-"""Arrays in ``.npy`` streams and ``.npz`` archives from untrusted files.
+"""Safe reading of arrays from untrusted ``.npy`` and ``.npz`` files.
 
 Sizes in a file are checked before memory is allocated: the header of an array is parsed first, and a member of an
 archive cannot unpack to more than its compressed bytes allow. Compression methods that NumPy never writes (bzip2, lzma)
-are not unpacked. The many errors of zipfile, zlib and NumPy become one `ArchiveError`. Nothing is ever unpickled.
+are refused. All errors of zipfile, zlib and NumPy become one `ArchiveError`. Nothing is ever unpickled.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class ArchiveError(ValueError):
 
 
 class ArrayLayout(NamedTuple):
-    """The header of a ``.npy`` stream."""
+    """Dtype, shape and order of an array, from the header of a ``.npy`` stream."""
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
@@ -49,13 +49,13 @@ class ArrayLayout(NamedTuple):
 
     @property
     def n_bytes(self) -> int:
-        """Return the number of bytes that follow the header."""
+        """Return the size of the array in bytes."""
         return prod(self.shape) * self.dtype.itemsize
 
 
 @contextmanager
 def trouble_named(what: str, kind: type[ValueError] = ArchiveError) -> Iterator[None]:
-    """Turn errors in the context into the class `kind`, with a one-line message that begins with `what`.
+    """Context that turns errors into the class `kind`, with a one-line message that begins with `what`.
 
     `FileNotFoundError` and `PermissionError` are passed on unchanged. Warnings are ignored.
     """
@@ -74,7 +74,7 @@ def trouble_named(what: str, kind: type[ValueError] = ArchiveError) -> Iterator[
 
 
 def read_layout(file: IO[bytes], what: str = "the array") -> ArrayLayout:
-    """Return the layout of a ``.npy`` stream, and leave the stream at the first number. Errors name `what`."""
+    """Return the layout in the header of a ``.npy`` stream, and move to the first number. Errors name `what`."""
     with trouble_named(what):
         version = npy.read_magic(file)
         read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
@@ -87,7 +87,7 @@ def read_layout(file: IO[bytes], what: str = "the array") -> ArrayLayout:
 
 
 class Archive:
-    """The arrays of a ``.npz`` file by name. Use `Archive.open`, which returns a context."""
+    """The arrays of a ``.npz`` file, by name. `Archive.open` opens a file as a context."""
 
     def __init__(self, file: zipfile.ZipFile, size: int) -> None:
         self._file = file
@@ -103,7 +103,7 @@ class Archive:
     @classmethod
     @contextmanager
     def open(cls, path: str | os.PathLike[str]) -> Iterator[Self]:
-        """Yield the archive in a file, which is open inside the context."""
+        """Yield the archive in a file, which stays open inside the context."""
         with ExitStack() as stack:
             with trouble_named("no archive"):
                 file = stack.enter_context(reading(path, ArchiveError))
@@ -112,7 +112,7 @@ class Archive:
 
     @property
     def comment(self) -> bytes:
-        """Return the comment at the end of the file."""
+        """Return the comment at the end of the zip file."""
         return self._file.comment
 
     @property
@@ -127,7 +127,7 @@ class Archive:
 
     @contextmanager
     def stream(self, name: str) -> Iterator[tuple[ArrayLayout, IO[bytes]]]:
-        """Yield the layout of an array and a stream of its numbers."""
+        """Yield the layout of an array and a stream of its bytes."""
         info = self._members[name]
         if info.compress_type not in _STRETCH:
             packed = _NAMES.get(info.compress_type, f"method {info.compress_type}")
@@ -146,7 +146,7 @@ class Archive:
             yield layout, member
 
     def layout(self, name: str) -> ArrayLayout:
-        """Return the layout of an array, checked against the number of bytes in the file."""
+        """Return the layout of an array, after checking that the file has enough bytes for it."""
         with self.stream(name) as (layout, _):
             return layout
 

@@ -1,1 +1,1 @@
-"""Split work into tasks, keep their results on disk, and run them in processes or on a cluster."""
+"""Split work into tasks, cache their results on disk, and run them in processes or on a cluster."""

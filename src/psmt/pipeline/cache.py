@@ -1,10 +1,10 @@
 """Results of tasks in files, and the keys that name them.
 
-A key is a hash of everything that a result depends on: the inputs and the text of the code. The text is hashed although
-it contains comments, because parsed code depends on the Python version, so that machines would disagree.
+A key is a hash of everything that a result depends on: the inputs and the source code. The text of the code is hashed,
+comments included, because parsed code depends on the Python version, and machines would disagree.
 
-A result is an .npz file with equal bytes for equal content. It ends with the key of its task and a hash of its content,
-so that results cannot be confused, and a damaged file counts as missing.
+A result is an .npz file, with equal bytes for equal content. It ends with the key of its task and a hash of its
+content. So a result cannot be taken for another, and a damaged file counts as missing.
 """
 
 import hashlib
@@ -45,7 +45,7 @@ def hash_values(values: Mapping[str, object], *, where: str) -> str:
 
 
 def _feed(digest: Any, value: object, where: str) -> None:
-    """Add a value to a hash as kind, size and content, so that different values never give equal bytes."""
+    """Add a value to a hash: its kind, size and content, so that different values never give equal bytes."""
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, np.ndarray):
@@ -84,7 +84,7 @@ def hash_code(function: Callable[..., object]) -> str:
 
 @cache
 def hash_package(package: Path = _PACKAGE) -> str:
-    """Return a hash of all source files of a package, except `_PRESENTATION` and the file with the version."""
+    """Return a hash of all source files of a package, except `_PRESENTATION` and the file that has the version."""
     files = {path.relative_to(package).as_posix(): path for kind in ("*.py", "*.cu") for path in package.rglob(kind)}
     # Text is read with the same newlines on every machine.
     texts = {
@@ -99,7 +99,7 @@ def hash_package(package: Path = _PACKAGE) -> str:
 
 
 def save_result(path: Path, key: str, result: Result) -> None:
-    """Write a result to an .npz file. Equal results give equal bytes, which `numpy.savez` does not promise."""
+    """Write a result to an .npz file. Unlike `numpy.savez`, it writes equal bytes for equal results."""
     # Another machine that shares the folder may remove our temporary file as stale; see clear_stale.
     for last in (False, False, True):
         try:
@@ -117,7 +117,7 @@ def save_result(path: Path, key: str, result: Result) -> None:
 
 
 def load_result(path: Path, key: str) -> Result | None:
-    """Return the result in a file, or None if the file is missing or damaged or has another key."""
+    """Return the result in a file, or None if the file is missing, damaged or has another key."""
     try:
         with Archive.open(path) as archive:
             stored, _, digest = archive.comment.decode(errors="replace").partition(" ")

@@ -93,7 +93,7 @@ def open_executor(workers: int | None = None, cluster: str | None = None) -> Ite
 
 
 def worker_count(executor: Executor) -> int:
-    """Return the number of calls that an executor runs at once, or the number of CPUs if it does not say."""
+    """Return the number of calls that an executor runs in parallel, or the number of CPUs if it is not known."""
     workers = getattr(executor, "workers", None) or getattr(executor, "_max_workers", None)
     return int(workers) if workers else int(cpu_count())
 
@@ -104,7 +104,7 @@ class SerialExecutor(Executor):
     workers = 1
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        """Run the call and return its finished future."""
+        """Run the call at once and return its future, which is already finished."""
         future: Future[Any] = Future()
         future.set_running_or_notify_cancel()
         try:
@@ -117,8 +117,8 @@ class SerialExecutor(Executor):
 class ProcessExecutor(Executor):
     """Executor that runs calls in a loky pool of processes on this machine, each with one thread.
 
-    If a worker dies (killed, out of memory), the pool breaks, and all running calls end with `BrokenProcessPool`. The
-    next call starts a new pool, and `run_tasks` submits the others again.
+    If a worker dies (killed, out of memory), the pool breaks, and all running calls fail with `BrokenProcessPool`. The
+    next call starts a new pool, and `run_tasks` submits the failed calls again.
     """
 
     def __init__(self, workers: int) -> None:
@@ -150,7 +150,7 @@ class ProcessExecutor(Executor):
 
 
 def _start_resource_tracker() -> None:
-    """Start the process in which loky removes semaphores. It unblocks signals, so it must start before the workers.
+    """Start loky's process that removes semaphores. Starting it unblocks signals, so it starts before the workers.
 
     After Ctrl-C it may find semaphores of workers that were stopped. It removes them without a warning.
     """
@@ -164,7 +164,7 @@ def _start_resource_tracker() -> None:
 
 @contextmanager
 def _terminal_signals_blocked() -> Iterator[None]:
-    """Block Ctrl-C and hang-up in a context. Workers started in it inherit the block, and are ended by this process."""
+    """Context in which Ctrl-C and hang-up are blocked. Workers started in it inherit this; this process ends them."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
@@ -200,7 +200,7 @@ class ClusterExecutor(Executor):
     """Executor that runs calls on the workers of a Dask cluster, which repeats calls whose worker died.
 
     Dask waits forever for a lost scheduler, and for workers that never return. So `run_tasks` calls `lost_calls` while
-    it waits, which asks the scheduler every second and gives up after some time.
+    it waits. This asks the scheduler every second, and gives up after some time.
     """
 
     shares_disk = False
@@ -265,7 +265,7 @@ class ClusterExecutor(Executor):
 
     @property
     def workers(self) -> int:
-        """Number of threads of all workers, as of the last answer of the scheduler."""
+        """Number of threads of all workers, according to the last answer of the scheduler."""
         return max(1, self._n_threads)
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
@@ -298,8 +298,8 @@ class ClusterExecutor(Executor):
     def lost_calls(self, futures: Iterable[Future[Any]]) -> dict[Future[Any], ClusterError]:
         """Return the calls that will never end, each with the error to raise.
 
-        All calls are lost if the scheduler or the last worker is lost. One call is lost if too many workers died of it.
-        The scheduler is asked at most once a second. Between two requests, the result is empty.
+        All calls are lost if the scheduler or the last worker is lost. A single call is lost if it has killed too many
+        workers. The scheduler is asked at most once a second. Between two requests, the result is empty.
         """
         if monotonic() - self._asked < _WATCH_SECONDS:
             return {}
@@ -326,7 +326,7 @@ class ClusterExecutor(Executor):
         return {calls[key]: self._deadly(times) for key, times in deaths.items() if times >= _MOST_DEATHS}
 
     def explain(self, error: Exception) -> Exception:
-        """Return the error of a call, or a `ClusterError` if the cluster has ended the call."""
+        """Return the error of a call, or a `ClusterError` if it was the cluster that ended the call."""
         if type(error).__name__ == "KilledWorker":  # the scheduler allows fewer deaths than `_MOST_DEATHS`
             return self._deadly(getattr(error, "allowed_failures", 2) + 1)
         return self._no_scheduler() if isinstance(error, CancelledError) else error

@@ -1,8 +1,8 @@
 """Tasks: independent pieces of an experiment, each with its result in a separate file.
 
-A finished task is never computed again, because its file is named after a hash of everything that the result depends
-on. So a killed run continues where it stopped, and changed settings find no old results. Two runs in one folder at
-worst compute a result twice. Nothing is locked, because files appear complete or not at all.
+A finished task is never computed again: the name of its file is a hash of everything that the result depends on. So a
+killed run continues where it stopped, and changed settings never find old results. Two runs in the same folder may
+compute a result twice, which does no harm. No lock is needed, because files appear complete or not at all.
 """
 
 import os
@@ -38,12 +38,12 @@ _ATTEMPTS = 2  # number of attempts at a task whose process dies
 
 
 class TaskError(PSMTError, RuntimeError):
-    """A task could not be computed."""
+    """A task has failed."""
 
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """One unit of work. It depends on no other task, and its result is a file."""
+    """One unit of work. It does not depend on other tasks, and its result is stored in a file."""
 
     name: str
     """Readable name that suits a file, such as ``sweep-M0512-H01024-w003``."""
@@ -73,12 +73,12 @@ class Task:
         return hash_values({"function": function, "code": hash_code(self.compute), "inputs": inputs}, where=self.name)
 
     def path(self, folder: str | os.PathLike[str]) -> Path:
-        """Return the file of the result, if tasks are kept in `folder`."""
+        """Return the path of the result file if results are stored in `folder`."""
         return Path(folder) / "tasks" / f"{self.name}-{self.key[:16]}.npz"
 
 
 def on_device(device: str) -> dict[str, str]:
-    """Return the inputs of a task that select its device. There are none for the CPU, so its keys have no device."""
+    """Return the task inputs that select a device: none for the CPU, so that its keys do not contain a device."""
     return {} if device == "cpu" else {"device": device}
 
 
@@ -91,7 +91,7 @@ def run_tasks(
     progress: Progress = silent,
     stage: str = "tasks",
 ) -> list[Result]:
-    """Return the results of the tasks, in order. Results on disk are read. Others are computed and written to disk.
+    """Return the results of the tasks, in order. Results on disk are read; the others are computed and stored.
 
     Parameters
     ----------
@@ -145,7 +145,7 @@ def run_tasks(
 
 @dataclass(eq=False)
 class _Submitted:
-    """A submitted task, and the indices in the list of results that wait for it."""
+    """A submitted task, and the indices of its result in the list of results."""
 
     task: Task
     indices: list[int]
@@ -186,7 +186,7 @@ class _TaskRun:
             self.submitted[future] = item
 
     def collect(self, room: int) -> None:
-        """Write the results that are available, and wait until at most `room` tasks are running."""
+        """Store the results that are ready, and wait until at most `room` tasks are running."""
         lost_calls = getattr(self.executor, "lost_calls", None)
         while self.submitted:
             full = len(self.submitted) > room
@@ -229,7 +229,7 @@ class _TaskRun:
 
 
 def _evaluate(compute: Callable[..., Result], inputs: dict[str, Any], version: str, code: str) -> Result:
-    """Return the result of one task, with arrays in C order. This function is sent to a worker.
+    """Compute one task, in the worker, and return its result with arrays in C order.
 
     `version` and `code` are psmt's version and the hash of the code on the machine that started the run.
     """
@@ -256,7 +256,7 @@ def _evaluate(compute: Callable[..., Result], inputs: dict[str, Any], version: s
 
 
 def _own_copy(value: Any) -> Any:
-    """Return a writable copy of an array, or of the arrays in a dict. A series that is too large stays on disk."""
+    """Return a writable copy of an array, or of the arrays in a dict. A large `DiskSeries` stays on disk."""
     if isinstance(value, dict):
         return {name: _own_copy(own) for name, own in value.items()}
     large = isinstance(value, DiskSeries) and value.nbytes > IN_MEMORY

@@ -14,8 +14,8 @@ PNG, PDF or SVG, depending on the file name.
 
 Features that are pixels are drawn as pictures, other features as rows of cells, bars or lines. `shape` is the height
 and width of the pictures, or None if features are not pixels. A dataset has this value as
-`psmt.datasets.Dataset.picture_shape`. With ``shape="auto"``, features are taken for pixels if they fill a square in
-which neighbours are similar.
+`psmt.datasets.Dataset.picture_shape`. With ``shape="auto"``, features count as pixels if they form a square in which
+neighbours are similar.
 """
 
 from psmt.plot.curves import prediction, surprise

@@ -37,16 +37,14 @@ def prediction(
     shape: Shape = "auto",
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw predictions and true frames as pictures or lines.
+    """Draw predictions and true frames, as pictures or lines, and return the axes.
 
-    `given` is a model, or its predictions (steps, n_features) as an array, a data frame or an `Interval`. `truth` are
-    the true frames (steps, n_features). A model predicts as many steps as `truth` has, or `horizon` steps without
-    `truth`, with intervals of the coverage `interval` if it is given. Frames of `FramePredictor` are always drawn as
-    pictures.
+    `given` is a model, or predictions (steps, n_features) as an array, a data frame or an `Interval`. `truth` (steps,
+    n_features) are the true frames. A model predicts as many steps as `truth` has, or else `horizon` steps. If
+    `interval` is given, it also predicts intervals of this coverage. Frames of `FramePredictor` are always pictures.
 
-    Lines show the `features`, given by name or number. The default is the four with the largest variance. Lines are
-    named after the columns, and begin with the last rows of the `past` (time, n_features) if it is given. Intervals are
-    shaded.
+    Lines show the `features`, given by name or number; by default the four with the largest variance. Lines begin with
+    the last rows of the `past` (time, n_features), if given. Intervals are shaded.
     """
     came = None if truth is None else np.asarray(truth, dtype=np.float64)
     names = getattr(given, "feature_names_in_", None)
@@ -117,7 +115,7 @@ def _as_pictures(predicted: Array, came: Array | None, shape: tuple[int, int], a
 def _as_lines(
     predicted: Array, came: Array | None, past: Array, bounds: Any, shown: Mapping[int, str], ax: Axes | None
 ) -> Axes:
-    """Draw predictions, true frames `came`, `past` and interval `bounds` of the features `shown` (number to name)."""
+    """Draw predictions, the true frames `came`, the `past` and interval `bounds`. `shown` maps features to names."""
     ax = axes_of(ax, (7.5, 3.4))
     time, before = np.arange(1, len(predicted) + 1), np.arange(1 - len(past), 1)
     for i, (feature, name) in enumerate(shown.items()):
@@ -143,10 +141,10 @@ def _as_lines(
 
 
 def surprise(given: Any, frames: ArrayLike | None = None, *, ax: Axes | None = None) -> Axes:
-    """Draw the surprise of each frame relative to its usual value, and the detected cuts.
+    """Draw the surprise of each frame, relative to its usual value, and the detected cuts. Return the axes.
 
-    `given` is a model or the values (time,). If it is a model, a copy of it receives the `frames` (time, ...), which
-    must follow the frames received so far.
+    `given` is a model or an array (time,) of surprise. A copy of the model receives the `frames` (time, ...), which
+    must follow the frames that the model has received.
     """
     cuts = np.zeros(0, dtype=np.int64)
     if hasattr(given, "update"):

@@ -1,4 +1,4 @@
-"""Plots of a model: its atoms, its codes, the path through its embedding, and the graph of its atoms."""
+"""Plots of a model: its atoms, its codes, the path of a series through its embedding, and the graph of its atoms."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ _PICTURES = 4  # number of atoms of each coloured component that are shown as pi
 
 
 def atoms(model: Any, *, n: int = 64, shape: Shape = "auto", ax: Axes | None = None) -> Axes:
-    """Draw the `n` most used atoms of a model, most used first, as pictures or as rows. Each atom is scaled separately.
+    """Draw the `n` most used atoms of a model as pictures or rows, most used first. Each has its own colour scale.
 
-    `model` is anything with a ``dictionary_``, or an array (n_atoms, n_features). Without codes, atoms are drawn in the
-    order of the dictionary. If features are not pixels, each atom is a row of coloured cells, one for each feature.
+    `model` is anything with a ``dictionary_``, or an array (n_atoms, n_features). An object without codes is drawn in
+    the order of its dictionary. If features are not pixels, each atom is a row of coloured cells, one per feature.
 
     >>> import numpy as np
     >>> atoms(np.eye(6), shape=(2, 3)).get_title("left")
@@ -78,7 +78,7 @@ def _rows(dictionary: Array, names: Any, ax: Axes | None) -> Axes:
 
 
 def codes(model: Any, *, n: int = 40, last: int = 200, ax: Axes | None = None) -> Axes:
-    """Draw the activity of the `n` most used atoms in the `last` codes, most used on top.
+    """Draw the activity of the `n` most used atoms in the `last` codes over time, most used on top.
 
     `model` is anything with ``codes_``, or an array (time, n_atoms).
     """
@@ -102,9 +102,9 @@ def trajectory(
 ) -> Axes:
     """Draw the path of a series through the embedding, dark at its beginning and bright at its end.
 
-    `model` is a model with ``transform``, or an array (time, n_components) of points. A model draws the points of the
-    frames `X` (time, n_features) in its present embedding. If `X` is None, it draws the points of its window.
-    `components` are the two directions to draw. Direction 0 is the straightest.
+    `model` is a model with ``transform``, or an array of points (time, n_components). With a model, `X` (time,
+    n_features) are the frames whose points are drawn, by default those of the window. `components` are the two
+    directions to draw. Direction 0 is the straightest.
     """
     if not hasattr(model, "transform"):
         points = numbers(model, "points")
@@ -136,11 +136,11 @@ def _colour_bar(ax: Axes, colours: ScalarMappable, name: str) -> None:
 
 
 def topology(model: Any, *, threshold: float = THRESHOLD, shape: Shape = "auto", ax: Axes | None = None) -> Axes:
-    """Draw the graph of a model's atoms, in which atoms that move alike are linked.
+    """Draw the graph of a model's atoms, in which atoms that move together are linked.
 
-    `model` is a `PSMT` or an embedding (n_components, n_atoms). Atoms are linked if the cosine of their
-    columns of the embedding is above `threshold`. Components of more than two atoms are coloured, largest first. Some
-    of their atoms are shown as pictures, or the features that are strongest in them are named, with their sign.
+    `model` is a `PSMT` or an embedding (n_components, n_atoms). Atoms are linked if the cosine of their columns of the
+    embedding is above `threshold`. Connected components of more than two atoms are coloured, largest first. Some of
+    their atoms are drawn as pictures, or described by their strongest features and the signs of these.
     """
     matrix = numbers(getattr(fitted(model), "embedding_", model), "embedding")
     used, similarity = similar_columns(matrix, None, engine_for("cpu"))

@@ -1,4 +1,4 @@
-"""Parts of all plots: axes and labels, conversion of models to arrays, shapes of pictures, and files."""
+"""Helpers of all plots: axes and labels, conversion of models to arrays, shapes of pictures, and files."""
 
 from collections.abc import Mapping
 from io import BytesIO
@@ -34,7 +34,7 @@ ABOVE: dict[str, Any] = {"loc": "lower right", "bbox_to_anchor": (1.0, 1.0), "nc
 
 
 def axes_of(ax: Axes | None, size: tuple[float, float]) -> Axes:
-    """Return the given axes, or the axes of a new figure of `size` inches, which notebooks display."""
+    """Return the given axes, or those of a new figure of `size` inches that notebooks display."""
     if ax is not None:
         return ax
     # Imported late, because pyplot looks for a screen, which is needed only for a new figure.
@@ -55,8 +55,8 @@ def label(ax: Axes, title: str, x: str = "", y: str = "", *, legend: Mapping[str
 def save(drawn: Axes | Figure, path: str | Path, *, dpi: int = 150) -> Path:
     """Write a figure to a PNG, PDF or SVG file, completely or not at all, and return its path.
 
-    `drawn` are axes that a function of `psmt.plot` returned, or their figure. The suffix of the path is ``.png``,
-    ``.pdf`` or ``.svg``. `dpi` is the resolution of a PNG. Equal figures give equal bytes, because no date is written.
+    `drawn` is a figure, or axes that a function of `psmt.plot` returned. The path ends in ``.png``, ``.pdf`` or
+    ``.svg``. `dpi` is the resolution of a PNG. Equal figures give equal bytes, because no date is written.
     """
     target = Path(path)
     kind = target.suffix.lower()
@@ -89,7 +89,7 @@ def fitted(given: Any) -> Any:
 
 
 def numbers(values: Any, name: str, *, axes: int = 2) -> Array:
-    """Return the values as an array. Raise an error if it is empty or does not have this number of axes."""
+    """Return the values as an array. Raise an error if it is empty or does not have `axes` axes."""
     array = np.asarray(values, dtype=np.float64)
     if array.ndim != axes or array.size == 0:
         form = "(time, n)" if axes == 2 else "(time,)"
@@ -98,9 +98,7 @@ def numbers(values: Any, name: str, *, axes: int = 2) -> Array:
 
 
 def shape_of(shape: Shape, values: Array) -> tuple[int, int] | None:
-    """Return height and width of the pictures whose pixels are the features of values (n, n_features).
-
-    Return None if the features are not pixels.
+    """Return the (height, width) of the pictures in the rows of `values` (n, n_features), or None for other features.
     """
     n_features = values.shape[1]
     if shape is None:
@@ -119,6 +117,6 @@ def shape_of(shape: Shape, values: Array) -> tuple[int, int] | None:
 
 
 def looks_like_pictures(patches: Array) -> bool:
-    """Return whether neighbouring pixels of patches (n, side, side) correlate, both along rows and along columns."""
+    """Return whether neighbouring pixels of patches (n, side, side) correlate, along rows as well as along columns."""
     along = [np.mean(patches[:, 1:] * patches[:, :-1]), np.mean(patches[:, :, 1:] * patches[:, :, :-1])]
     return bool(min(along) > ALIKE * np.mean(patches**2))

@@ -1,1 +1,1 @@
-"""Helpers that do not depend on the model: validation, threads, compilation, atomic files, data on disk."""
+"""Helpers that are independent of the model: validation, threads, compilation, atomic files, data on disk."""

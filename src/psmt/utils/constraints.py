@@ -1,4 +1,4 @@
-"""Constraints of parameters, which are declared once and checked by one function.
+"""Constraints on parameters: each is declared once, and `check_parameters` checks them all.
 
 Error messages name the value, the bound and a remedy. `psmt.utils.validation` has the checks of arrays. NumPy is
 imported only where it is needed, because the command line imports this module first.
@@ -57,7 +57,7 @@ def check_real(name: str, value: object, *, minimum: float = 0.0, open_bound: bo
 
 
 def near_miss(value: object, choices: Collection[str]) -> str:
-    """Return the end of an error message that suggests the most similar choice, or '' if none is similar.
+    """Return a hint for an error message that names the most similar choice, or '' if none is similar.
 
     >>> near_miss("Auto", ["auto"]), near_miss("much", ["auto"])
     ("; did you mean 'auto'?", '')
@@ -72,12 +72,12 @@ def count(minimum: int = 1) -> Constraint:
 
 
 def real(minimum: float = 0.0, *, open_bound: bool = False) -> Constraint:
-    """Return the constraint that a value is a number from `minimum` to 1e100, without `minimum` if `open_bound`."""
+    """Return the constraint that a value is a number from `minimum` (excluded if `open_bound`) to 1e100."""
     return lambda name, value: check_real(name, value, minimum=minimum, open_bound=open_bound)
 
 
 class choice:
-    """Constraint that a value is one of the given words, which the command line lists in its help.
+    """Constraint that a value is one of the given words. The command line lists these words in its help.
 
     >>> choice("closed", "sgd")("solver", "Closed")
     Traceback (most recent call last):
@@ -127,9 +127,9 @@ def nothing(name: str, value: object) -> None:
 
 
 def mapping(constraints: Mapping[str, Constraint], *, complete: bool = True) -> Constraint:
-    """Return the constraint that a value is a mapping with these names, whose values meet the constraints of the names.
+    """Return the constraint that a value is a mapping whose entries meet the given constraints, by name.
 
-    If `complete`, no name may be missing.
+    Other names are refused. If `complete` is True, no name may be missing.
 
     >>> mapping({"n_atoms": count()})("parameters", {"n_atoms": 5, "colour": 1})
     Traceback (most recent call last):
@@ -189,7 +189,7 @@ def each(constraint: Constraint) -> Constraint:
 
 
 def check_parameters(owner: object, constraints: Mapping[str, Constraint]) -> None:
-    """Raise an error unless the attributes of `owner` meet the constraints, which are given by name.
+    """Raise an error unless the attributes of `owner` meet the constraints. Keys are attribute names.
 
     >>> from types import SimpleNamespace
     >>> check_parameters(SimpleNamespace(n_atoms=0), {"n_atoms": count()})
@@ -202,12 +202,12 @@ def check_parameters(owner: object, constraints: Mapping[str, Constraint]) -> No
 
 
 def parameter(default: T, constraint: Constraint) -> T:
-    """Return a dataclass field with a default and a constraint. `Declared` collects the constraints of a class."""
+    """Return a dataclass field with a default and a constraint. `Declared` finds the constraints of a class."""
     return field(default=default, metadata={"constraint": constraint})
 
 
 def by_name(cls: type[T]) -> type[T]:
-    """Make a class refuse positional arguments and unknown parameters, with an error that suggests the right name.
+    """Class decorator: refuse positional arguments and unknown parameters, and suggest the right name.
 
     >>> @by_name
     ... class Model:
@@ -240,7 +240,7 @@ def by_name(cls: type[T]) -> type[T]:
 
 
 class Declared:
-    """Descriptor that returns a mapping from each field made by `parameter` to its constraint."""
+    """Descriptor that returns the constraints of all fields made by `parameter`, by field name."""
 
     def __get__(self, _owner: object, cls: Any) -> dict[str, Constraint]:
         own = fields(cls) if is_dataclass(cls) else ()

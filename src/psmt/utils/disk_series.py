@@ -1,4 +1,4 @@
-"""Series larger than memory, as memory-mapped files."""
+"""Series that are larger than memory, as memory-mapped files."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _BLOCK = 1 << 23  # number of bytes that `blocks` reads at a time
 
 
 class DiskSeries(np.memmap[Any, np.dtype[np.float64]]):
-    """Read-only rows (time, n_features) of finite float64 in a file, as a `numpy.memmap`.
+    """A series (time, n_features) of finite float64 numbers in a file, as a read-only `numpy.memmap`.
 
-    A `DiskSeries` differs from a `memmap` in two ways. Indexing first releases the pages of earlier reads, so that peak
-    memory does not grow with the file. A pickle holds the name of the file instead of the numbers, so that other
-    processes on this machine map the same file. A slice without a step is a `DiskSeries`. Other indices and operations
-    return plain arrays.
+    A `DiskSeries` differs from a `memmap` in two ways. Indexing first releases the memory of earlier reads, so peak
+    memory does not grow with the file. A pickle holds the name of the file instead of the numbers, so other processes
+    on this machine map the same file. A slice without a step is a `DiskSeries`. Other indices and operations return
+    plain arrays.
 
     Examples
     --------
@@ -40,7 +40,7 @@ class DiskSeries(np.memmap[Any, np.dtype[np.float64]]):
 
     @classmethod
     def write(cls, path: str | os.PathLike[str], parts: Iterable[Array]) -> DiskSeries:
-        """Write parts (n, n_features) to a file and return its rows. The file is deleted when no array uses it."""
+        """Write arrays (n, n_features) to one file and return it as a series. Its last user deletes the file."""
         n_features = 0
         try:
             with open(path, "wb") as file:
@@ -57,12 +57,12 @@ class DiskSeries(np.memmap[Any, np.dtype[np.float64]]):
 
     @classmethod
     def open(cls, path: str | os.PathLike[str], n_features: int, rows: slice = slice(None)) -> DiskSeries:
-        """Return the given rows of a file, mapped into memory. Another process created the file and will delete it."""
+        """Return the given rows of a file that another process created, and will delete."""
         series = cls(path, dtype=np.float64, mode="r").reshape(-1, n_features)
         return cast(DiskSeries, series[rows])
 
     def __getitem__(self, key: Any) -> Any:
-        """Return a slice as a view of the file, anything else as a plain array."""
+        """Return a slice as a view of the file, and anything else as an array in memory."""
         release_pages(self)
         if isinstance(key, slice | tuple) or np.ndim(key) > 1 or self.filename is None:
             part = super().__getitem__(key)
@@ -78,7 +78,7 @@ class DiskSeries(np.memmap[Any, np.dtype[np.float64]]):
 
     @property
     def _first_row(self) -> int:
-        """Return the index of the row of the file with which this series begins."""
+        """Return the index of the first row of this series within the file."""
         start = np.frombuffer(_mapping(self), np.uint8).ctypes.data
         return int(self.ctypes.data - start) // self.strides[0]
 
@@ -94,21 +94,21 @@ class DiskSeries(np.memmap[Any, np.dtype[np.float64]]):
 
 
 def _mapping(array: Any) -> Any:
-    """Return the `mmap` that an array is a view of, or None if the array is in memory."""
+    """Return the `mmap` object that an array views, or None if the array is in memory."""
     while isinstance(array, np.ndarray):
         array = array.base
     return array
 
 
 def release_pages(series: Array) -> None:
-    """Release the memory in which this process holds pages of a mapped file. They stay in the system's cache."""
+    """Release the memory that this process uses for a mapped file. The data stay in the system's file cache."""
     mapping = _mapping(series)
     if isinstance(mapping, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):  # Windows does not have it
         mapping.madvise(mmap.MADV_DONTNEED)
 
 
 def blocks(values: Array) -> Iterator[Array]:
-    """Yield all rows (n, n_features) in order: a `DiskSeries` in blocks of 8 MiB, any other array at once."""
+    """Yield all rows in order, as arrays (n, n_features): a `DiskSeries` in blocks of 8 MiB, another array at once."""
     if not isinstance(values, DiskSeries):
         yield values
         return
@@ -118,6 +118,6 @@ def blocks(values: Array) -> Iterator[Array]:
 
 
 def mean_of(values: Array) -> Array:
-    """Return the mean row (n_features,), summed block by block."""
+    """Return the mean row (n_features,), computed block by block."""
     total = sum(block.sum(axis=0) for block in blocks(values))
     return cast(Array, total / len(values))

@@ -1,4 +1,4 @@
-"""Opening files that users name, writing files completely or not at all, and locking folders."""
+"""Reading files that users name, writing files completely or not at all, and locking folders."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _DAY = 86_400.0  # number of seconds in a day
 
 
 def shown(name: object, most: int = 200) -> str:
-    r"""Return a name for messages: control characters are escaped, and the middle of a long name is left out.
+    r"""Return a file name for messages, with control characters escaped and the middle of a long name left out.
 
     >>> shown("\x1b[31mfilm.mp4"), shown("x" * 50 + ".mp4", most=20)
     ('\\x1b[31mfilm.mp4', 'xxxxxxxx..xxxxxx.mp4')
@@ -43,7 +43,7 @@ def shown(name: object, most: int = 200) -> str:
 
 
 def shown_names(names: Iterable[object]) -> str:
-    """Return the first few names for a message, and the number of the others."""
+    """Return the first few names for a message, and how many others there are."""
     first, *others = [*names] or ["none"]
     few = [shown(name, 40) for name in (first, *others[:7])]
     return ", ".join(few) + (f" and {len(others) - 7:,} more" if len(others) > 7 else "")
@@ -53,8 +53,8 @@ def shown_names(names: Iterable[object]) -> str:
 def reading(path: str | os.PathLike[str], error: type[Exception] = FrameSourceError) -> Iterator[BinaryIO]:
     """Open a file that a user named, for reading. All such files are opened by this function.
 
-    Pipes, sockets and devices are refused, because reading them may never end or may have effects. The check is made on
-    the opened file, because the name may point to another file a moment later. A missing file raises
+    Pipes, sockets and devices are refused, because reading them may never end or may have side effects. The check is
+    made on the opened file, because the name may point to another file a moment later. A missing file raises
     `MissingSourceError`. Any other failure, inside the context too, raises `error` with the name of the file.
     """
     try:
@@ -81,7 +81,7 @@ def _without_links(path: str, flags: int) -> int:
 
 
 def temporary_name(path: Path) -> Path:
-    """Return the name of a temporary file beside `path`, with machine and process id, which `clear_stale` uses."""
+    """Return a temporary name beside `path`. It contains machine and process id, by which `clear_stale` finds it."""
     return path.with_name(f".{path.name}.{_machine()}.{os.getpid()}.tmp")
 
 
@@ -116,11 +116,11 @@ def writing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 
 @contextmanager
 def locked(folder: Path, report: Callable[[str], None]) -> Iterator[None]:
-    """Wait until no other process works in a folder of results, and keep others out until the end of the context.
+    """Lock a folder of results for this process, after waiting until no other process holds the lock.
 
     While it waits, `report` is called once with a sentence that names the other process. The lock is an flock on a file
-    in the folder, which the system releases when the process ends. Without flock (Windows, some network disks) there is
-    no waiting.
+    in the folder, which the system releases when the process ends. Without flock (Windows, some network disks) nothing
+    is locked.
     """
     path, reported = folder / ".psmt-lock", False
     while (file := _try_lock(path)) is None:
@@ -141,7 +141,7 @@ def locked(folder: Path, report: Callable[[str], None]) -> Iterator[None]:
 
 
 def _try_lock(path: Path) -> BinaryIO | None:
-    """Return the locked file, or None if another process has locked it or has just removed it."""
+    """Return the opened and locked file, or None if another process has locked or just removed it."""
     file = open(path, "ab", opener=_without_links)  # noqa: SIM115
     found = os.fstat(file.fileno())
     if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:  # the content of another file would be lost
@@ -162,7 +162,7 @@ def _try_lock(path: Path) -> BinaryIO | None:
 
 
 def write_files(folder: str | os.PathLike[str], files: Mapping[str, bytes | Iterable[bytes]]) -> None:
-    """Write all files (bytes or iterables of bytes) into the folder, or none. Stale temporary files are removed."""
+    """Write all files (bytes or iterables of bytes, by name) into the folder, or none. Remove stale temporary files."""
     with ExitStack() as stack:
         # Files have temporary names until all are on disk. They get their final names when the stack unwinds.
         for name, content in files.items():
@@ -172,10 +172,10 @@ def write_files(folder: str | os.PathLike[str], files: Mapping[str, bytes | Iter
 
 
 def clear_stale(folder: str | os.PathLike[str], pattern: str = "*.npz") -> None:
-    """Remove temporary files of killed runs from `folder`, for file names that match `pattern`.
+    """Remove temporary files that killed runs left in `folder`, for file names that match `pattern`.
 
-    Files of processes that are alive on this machine stay. In a shared folder, files of another machine stay until
-    nothing was written to them for a day.
+    Files of processes that still run on this machine are kept. Files of other machines that share the folder are kept
+    until they have not changed for a day.
     """
     for path in Path(folder).glob(f".{pattern}.*.tmp"):
         *_, machine, pid, _ = path.name.split(".")

@@ -1,7 +1,7 @@
 """Numba's `njit`, with a cache whose failures are ignored.
 
-Numba does not compile if it finds no folder for its cache, for example in a read-only installation. It also fails if it
-cannot write to the cache or read its files. In these cases, this `njit` compiles without a cache.
+With ``cache=True``, Numba fails if it finds no folder for its cache, as in a read-only installation, or if it cannot
+read or write files there. In these cases, this `njit` compiles without a cache.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def njit(*, cache: bool = False, **options: Any) -> Callable[[Function], Function]:
-    """Return Numba's decorator `njit`, except that `cache` is ignored if compiled code cannot be stored."""
+    """Return Numba's decorator `njit`. If compiled code cannot be stored, `cache` is ignored."""
 
     def decorate(function: Function) -> Function:
         kernel = numba.njit(**options)(function)
@@ -55,7 +55,7 @@ class _SafeCache:
             return None
 
     def save_overload(self, *args: Any) -> None:
-        """Store compiled code if that is possible."""
+        """Store compiled code, if possible."""
         try:
             self._cache.save_overload(*args)
         except OSError:

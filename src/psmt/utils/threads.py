@@ -1,4 +1,4 @@
-"""Limits on the threads of BLAS and numba, for work that is parallel at another level or too small to share.
+"""Limits on the threads of BLAS and numba, for work that is too small for threads or runs in parallel itself.
 
 OpenBLAS built on pthreads, as in the wheels of NumPy and SciPy, has one number of threads for the whole process. Even
 its `openblas_set_num_threads_local` changes this number. Therefore the threads that need a limit are counted: the first
@@ -21,7 +21,7 @@ from threadpoolctl import ThreadpoolController, threadpool_limits
 
 
 class _Library(NamedTuple):
-    """A BLAS library, represented by the functions that get and set its number of threads."""
+    """The functions that get and set the number of threads of one BLAS library."""
 
     get: Callable[[], int]
     set: Callable[[int], object]
@@ -29,7 +29,7 @@ class _Library(NamedTuple):
 
 @cache
 def _libraries() -> list[_Library]:
-    """Return the OpenBLAS libraries of NumPy and SciPy. The result is kept, because the search takes milliseconds."""
+    """Return the OpenBLAS libraries of NumPy and SciPy. The result is cached, because the search is slow."""
     found = []
     for known in ThreadpoolController().select(internal_api="openblas").lib_controllers:
         if known.threading_layer != "openmp":
@@ -39,14 +39,14 @@ def _libraries() -> list[_Library]:
 
 
 def _symbol(library: Any, name: str) -> Callable[..., int]:
-    """Return a function of OpenBLAS, whose name may have a prefix or a suffix in wheels."""
+    """Return an OpenBLAS function by its name, to which wheels may add a prefix or a suffix."""
     names = (f"{before}{name}{after}" for before, after in product(("", "scipy_"), ("", "64_", "_64")))
     function: Callable[..., int] = next(getattr(library, known) for known in names if hasattr(library, known))
     return function
 
 
 class _Holders:
-    """The threads that limit BLAS at present, and the numbers of BLAS threads before the first limit."""
+    """The threads that limit BLAS at present, and the thread counts of BLAS before the first limit."""
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
@@ -59,7 +59,7 @@ class _Holders:
             )
 
     def locked(self, work: Callable[[], None]) -> None:
-        """Call `work` while holding the lock. A ``with`` statement could leave it held after an interrupt."""
+        """Call `work` with the lock held. After an interrupt, a ``with`` statement might not release the lock."""
         try:
             try:
                 self.lock.acquire()
@@ -74,7 +74,7 @@ class _Holders:
             self.lock.release()
 
     def enter(self) -> None:
-        """Limit BLAS to one thread for the calling thread. The first limit stores the former numbers of threads."""
+        """Limit BLAS to one thread on behalf of the calling thread. The first limit stores the former thread counts."""
         if not self.threads:
             self.before = [library.get() for library in _libraries()]
         self.threads.add(threading.get_ident())
@@ -82,22 +82,22 @@ class _Holders:
             library.set(1)
 
     def leave(self) -> None:
-        """End the limit of the calling thread. The last thread that leaves restores the former numbers of threads."""
+        """End the limit of the calling thread. The last thread that leaves restores the former thread counts."""
         if self.threads == {threading.get_ident()}:
             self.lift()
         self.threads.discard(threading.get_ident())
 
     @property
     def depth(self) -> int:
-        """Return the number of limits that the calling thread has entered and not left.
+        """Return how many limits the calling thread has entered and not yet left.
 
-        Contexts that are left in the wrong order can make the stored number too large. So 0 is returned unless the
-        thread holds a limit.
+        Limits that are left in the wrong order can make the stored number too large. So 0 is returned unless the thread
+        still holds a limit.
         """
         return getattr(self.own, "depth", 0) if threading.get_ident() in self.threads else 0
 
     def lift(self) -> None:
-        """Restore the former numbers of threads, except where other code has set a number in the meantime."""
+        """Restore the former thread counts, except where other code has changed a count in the meantime."""
         for library, before in zip(_libraries(), self.before, strict=True):
             if library.get() == 1:
                 library.set(before)
@@ -117,9 +117,9 @@ _holders = _Holders()
 class one_blas_thread(AbstractContextManager[None]):
     """A context that limits BLAS to one thread. It can be nested, and many threads may enter it.
 
-    The numbers of BLAS threads are restored after errors, in whatever order threads leave, and in a forked child.
-    `leave` ends the limit and can be called repeatedly. A caller that also calls it in an outer ``finally`` leaves no
-    limit behind, wherever an interrupt strikes.
+    Former thread counts are restored after errors, in whatever order threads leave, and in a forked child. `leave` ends
+    the limit and may be called repeatedly. Calling it again in an outer ``finally`` ensures that the limit ends even if
+    an interrupt arrives during the first call.
     """
 
     def __init__(self) -> None:
@@ -136,7 +136,7 @@ class one_blas_thread(AbstractContextManager[None]):
         self.leave()
 
     def leave(self) -> None:
-        """End this limit, unless it has ended already. The outermost limit restores the numbers of threads."""
+        """End this limit, unless it has ended. The end of the outermost limit restores the former thread counts."""
         if not self._outer and threading.get_ident() in _holders.threads:
             _holders.locked(_holders.leave)
         _holders.own.depth = self._outer
@@ -144,7 +144,7 @@ class one_blas_thread(AbstractContextManager[None]):
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Limit BLAS (for all threads), OpenMP and numba (for this thread) to one thread each. Contexts can be nested."""
+    """Limit BLAS (in all threads), OpenMP and numba (in this thread) to one thread each. Contexts can be nested."""
     threads = numba.get_num_threads()
     with one_blas_thread(), threadpool_limits(1, user_api="openmp"):
         numba.set_num_threads(1)

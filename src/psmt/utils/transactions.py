@@ -1,4 +1,4 @@
-"""Methods that change an object entirely or not at all, whatever interrupts them."""
+"""A decorator for methods that change an object completely or not at all, even if they are interrupted."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 def all_or_nothing(method: Method) -> Method:
-    """Return a method that changes its object entirely or not at all, given a method that changes it and returns self.
+    """Decorator for a method that returns self: it then changes its object completely or not at all.
 
-    The given method runs on a copy of the object. If it succeeds, the object takes over the attributes of the copy. The
-    method must not change attributes in place that `copy.copy` shares. Limits of BLAS threads are lifted in any case.
+    The method runs on a copy made by `copy.copy`. If it succeeds, the object takes over the attributes of the copy. The
+    method must not change attributes in place, because the copy shares them. Limits on BLAS threads end in any case.
 
     >>> class Counter:
     ...     n = 0

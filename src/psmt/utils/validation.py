@@ -34,9 +34,9 @@ def check_series(
     largest: float = LARGEST,
     columns: Sequence[str] | None = None,
 ) -> NDArray[np.float64]:
-    """Return a finite float64 array (time, features) with at least `minimum` rows. A `DiskSeries` is returned as it is.
+    """Return `values` as a finite float64 array (time, features) with at least `minimum` rows, or raise an error.
 
-    `columns` are the names of features in messages. If `values` is a table, its own column names are used instead. Some
+    A `DiskSeries` is returned as it is. `columns` are the names of features in messages; a table has its own. Some
     messages contain words that scikit-learn's checks of estimators require.
     """
     if isinstance(values, list | tuple) and any(getattr(part, "ndim", 0) == 2 for part in values):
@@ -87,7 +87,7 @@ def check_series(
 
 
 def as_array(values: object, *, name: str) -> NDArray[Any]:
-    """Return `values` as a plain array of any dtype. Raise an error if no array can be made of them.
+    """Return `values` as a NumPy array of any dtype. Raise an error if that is not possible.
 
     >>> as_array([[1.0], [2.0, 3.0]], name="X")
     Traceback (most recent call last):
@@ -109,7 +109,7 @@ def as_array(values: object, *, name: str) -> NDArray[Any]:
 
 
 def real_array(values: ArrayLike, *, name: str) -> NDArray[Any]:
-    """Return `values` as an array of real numbers of any shape. The values need not be finite."""
+    """Return `values` as an array of real numbers, of any shape and not necessarily finite, or raise an error."""
     array = as_array(values, name=name)
     if array.dtype.kind == "O":
         array = _numbers(array, name)
@@ -119,14 +119,14 @@ def real_array(values: ArrayLike, *, name: str) -> NDArray[Any]:
 
 
 def _check_names(table: ArrayLike, name: str) -> None:
-    """Raise an error if columns of a table share a name. Without this check, scikit-learn's error is hard to read."""
+    """Raise an error if two columns of a table have the same name. (scikit-learn's own error is hard to read.)"""
     names = list(getattr(table, "columns", ()))
     if repeated := sorted({repr(one) for one in names if names.count(one) > 1}):
         raise ValueError(f"{name} has several columns named {repeated[0]:.200}; rename them, or give {name}.to_numpy()")
 
 
 def check_samples(estimator: Any, X: ArrayLike, *, reset: bool = True, finite: bool = True) -> NDArray[np.float64]:
-    """Return samples (n_samples, n_features), checked by scikit-learn. `finite` refuses NaN, infinite and huge values.
+    """Return samples (n_samples, n_features), validated by scikit-learn. With `finite`, refuse NaN and huge values.
 
     If `reset` is True, the estimator stores the feature names of a table. Otherwise they must equal the stored names.
     """
@@ -164,7 +164,7 @@ def as_floats(array: NDArray[Any], dtype: type[Float]) -> NDArray[Float]:
 
 @np.errstate(all="ignore")
 def check_numbers(values: NDArray[np.float64], *, name: str) -> None:
-    """Raise scikit-learn's error if a number is NaN or infinite, or the error of `check_size` if it is too large."""
+    """Raise scikit-learn's error if a value is NaN or infinite, and that of `check_size` if one is too large."""
     from sklearn.utils import assert_all_finite
 
     flat = values.reshape(-1)
@@ -179,7 +179,7 @@ def _column(i: int, names: Any) -> str:
 
 
 def _numbers(array: NDArray[Any], name: str, columns: Any = None) -> NDArray[np.float64]:
-    """Return Python objects as float64 numbers. The error for other objects names their column."""
+    """Convert an array of Python objects to float64. If that fails, the error names the column."""
     kind, why = cast(type[Exception], ValueError), f"dates of dtype {array.dtype}"
     try:
         if array.dtype.kind != "M":
@@ -202,7 +202,7 @@ def _numbers(array: NDArray[Any], name: str, columns: Any = None) -> NDArray[np.
 
 
 def is_number(value: object) -> bool:
-    """Return whether a value is a number or the text of a number. Dates are not numbers."""
+    """Return whether a value is a number, or a text that represents a number. Dates are not numbers."""
     try:
         float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError):
@@ -215,7 +215,7 @@ _IRREGULAR = 0.15  # if this fraction of the steps of an index or more are long,
 
 
 def warn_of_mistakes(values: object, array: NDArray[np.float64]) -> None:
-    """Warn if a series that a model learns from is very short, probably transposed, or has constant columns."""
+    """Warn if the series given to `fit` is very short, probably transposed, or has constant columns."""
     (n, n_features), names = array.shape, getattr(values, "columns", getattr(values, "feature_names", None))
     if n < _FEW:
         warn(f"the series has {n} rows, which are too few to learn from; give at least {_FEW}, better some hundreds")
@@ -235,10 +235,10 @@ _LARGEST_CHECKED = 10_000_000  # largest number of values for which the smoothne
 
 
 def _is_transposed(array: NDArray[np.float64]) -> bool:
-    """Return whether the steps from column to column are so small that columns must be times, and not pixels.
+    """Return whether the steps from column to column are so small that columns must be times, not pixels.
 
-    Neighbouring pixels of a film are similar too. But even in a fast film, their mean squared difference is hardly
-    below a tenth of that between frames, and it is larger where one row of pixels ends and the next begins.
+    Neighbouring pixels are similar too. But even in a fast film, their mean squared difference is hardly below a tenth
+    of that between frames, and it is larger where one row of pixels ends and the next begins.
     """
     ratio = _roughness(array.T) / _roughness(array)
     for channels in (1, 3):
@@ -263,15 +263,15 @@ def warn(message: str) -> None:
 
 
 def _gaps(steps: Array) -> NDArray[np.intp]:
-    """Return the indices of steps (n,) above 1.5 times the median, or none if such steps are frequent (weekends)."""
+    """Return the indices of steps (n,) longer than 1.5 medians, or none if these are frequent (weekends)."""
     gaps = np.flatnonzero(steps > 1.5 * np.median(steps)) if len(steps) else np.zeros(0, dtype=np.intp)
     return gaps if len(gaps) < _IRREGULAR * len(steps) else gaps[:0]
 
 
 def warn_of_times(labels: Any, steps: Array, rows: NDArray[np.intp] | None = None, fill: str = "") -> None:
-    """Warn if the times of rows, shown by `labels`, repeat or have gaps. `fill` says how to fill gaps.
+    """Warn if times repeat or have gaps. `labels` are the times to show, and `fill` says how to fill gaps.
 
-    `steps` (n,) are the times from each of the `rows` (n,) to the row after it. By default, `rows` are all rows but the
+    `steps` (n,) are the times from each of the `rows` (n,) to the next row. By default, `rows` are all rows but the
     last.
     """
     one = "keep one row per time, as by X.groupby(level=0).mean() of pandas, or put series that share times in columns"
@@ -288,7 +288,7 @@ def warn_of_times(labels: Any, steps: Array, rows: NDArray[np.intp] | None = Non
 def check_time_index(values: object, lengths: Sequence[int]) -> None:
     """Raise an error if the index of a table (dates or numbers) decreases within a series.
 
-    Warn if it has repeated times or gaps. `lengths` are the numbers of rows of the series that the table consists of.
+    Warn if times repeat or have gaps. `lengths` are the numbers of rows of the series that make up the table.
     """
     index = getattr(values, "index", None)
     if index is None or getattr(getattr(index, "dtype", None), "kind", "O") not in "iufM":
@@ -312,13 +312,13 @@ def check_time_index(values: object, lengths: Sequence[int]) -> None:
 
 
 def check_film(values: ArrayLike) -> NDArray[np.float64]:
-    """Return patches or a series (time, features) for an experiment, as a contiguous array or a `DiskSeries`."""
+    """Validate the patches or series of an experiment. Return a contiguous array (time, features) or a `DiskSeries`."""
     film = check_series(values, name="patches")
     return film if isinstance(film, DiskSeries) else np.ascontiguousarray(film)
 
 
 def check_frame(value: ArrayLike, n_features: int, *, name: str = "x", largest: float = LARGEST) -> NDArray[np.float64]:
-    """Return `value` as a finite float64 vector (n_features,)."""
+    """Return `value` as a float64 vector (n_features,). Raise an error if it has another size or is not finite."""
     array = as_array(value, name=name)
     if array.shape != (n_features,):
         ways = f"one frame ({n_features},)"
@@ -337,7 +337,7 @@ def check_finite(values: NDArray[np.floating], *, name: str, error: type[ValueEr
 
 
 def check_levels(values: ArrayLike, *, name: str, n_axes: int) -> NDArray[np.float32]:
-    """Return finite float32 levels: (height, width) if `n_axes` is 2, (time, height, width) if 3; colours (..., 3)."""
+    """Return float32 grey levels (time, height, width), or (height, width) if `n_axes` is 2, or colours (..., 3)."""
     array = as_array(values, name=name)
     wanted = "time, height, width" if n_axes == 3 else "height, width"
     colour = array.ndim == n_axes + 1 and array.shape[-1] == 3
