@@ -4,6 +4,7 @@ All three have the interface of `concurrent.futures` and give the same results, 
 """
 
 import logging
+import multiprocessing.resource_tracker
 import os
 import signal
 import sys
@@ -142,22 +143,24 @@ class ProcessExecutor(Executor):
         self._pool.shutdown(wait=wait, kill_workers=cancel_futures)
 
     def _new_pool(self) -> Any:
-        _start_resource_tracker()
+        _start_resource_trackers()
         with _terminal_signals_blocked():
             return ProcessPoolExecutor(
                 self.workers, initializer=_prepare_worker, initargs=(os.getpid(),), env=_ONE_THREAD
             )
 
 
-def _start_resource_tracker() -> None:
-    """Start loky's process that removes semaphores. Starting it unblocks signals, so it starts before the workers.
+def _start_resource_trackers() -> None:
+    """Start the processes of loky and multiprocessing that remove semaphores, before the workers: it unblocks signals.
 
-    After Ctrl-C it may find semaphores of workers that were stopped. It removes them without a warning.
+    After Ctrl-C they may find semaphores of workers that were stopped. They remove them without a warning.
     """
     option = "ignore:resource_tracker:UserWarning"
-    sys.warnoptions.append(option)  # the new process gets these options as arguments
+    sys.warnoptions.append(option)  # the new processes get these options as arguments
     try:
         resource_tracker.ensure_running()
+        if sys.platform != "win32":
+            multiprocessing.resource_tracker.ensure_running()
     finally:
         sys.warnoptions.remove(option)
 
