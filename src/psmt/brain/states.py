@@ -244,8 +244,7 @@ def _smooth(densities: Array, transitions: Array, start: Array) -> tuple[Array, 
         for j in range(k):
             forward[t, j] /= scale[t]
         likelihood += np.log(scale[t]) + top
-    posterior = np.empty((n, k))
-    posterior[n - 1] = forward[n - 1]
+    posterior = forward.copy()
     steps = np.zeros((k, k))
     backward = np.ones(k)
     weighted = np.empty(k)

@@ -40,7 +40,9 @@ def moved(frame: Levels, flow: Levels) -> Levels:
     around = np.empty((height + 3, wide), np.float32)
     for y in range(height + 3):
         into, row = around[y], frame[min(max(y - 1, 0), height - 1)]
-        into[0], into[1 : width + 1], into[width + 1 :] = row[0], row, row[width - 1]
+        into[0], into[width + 1], into[width + 2] = row[0], row[width - 1], row[width - 1]
+        for x in range(width):
+            into[x + 1] = row[x]
     seen = around.reshape(-1)
     result = np.empty_like(frame)
     # Compute positions and weights of a whole row first: this compiles to vector instructions, while reading does not.
@@ -144,7 +146,7 @@ def _refine(before: Levels, now: Levels, flow: Levels) -> None:
     _blur(flow[1], room)
 
 
-# Numba compiles products of whole arrays for seconds longer than loops, because it checks their shapes.
+# Numba compiles products and copies of whole arrays for seconds longer than loops, because it checks their shapes.
 @njit(cache=True, nogil=True, fastmath=True)
 def _multiply(values: Levels, others: Levels, into: Levels) -> None:
     for y in range(values.shape[0]):
@@ -160,8 +162,10 @@ def _misfit(before: Levels, now: Levels, flow: Levels, gap: Levels) -> None:
     wide = width + 1
     around = np.empty((height + 1, wide), np.float32)
     for y in range(height + 1):
-        row = before[min(y, height - 1)]
-        around[y, :width], around[y, width] = row, row[width - 1]
+        into, row = around[y], before[min(y, height - 1)]
+        into[width] = row[width - 1]
+        for x in range(width):
+            into[x] = row[x]
     seen = around.reshape(-1)
     # As in `moved`, the positions of a whole row are computed first, and indices are unsigned.
     place, down, right = np.empty(width, np.int32), np.empty(width, np.float32), np.empty(width, np.float32)
