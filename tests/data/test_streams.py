@@ -43,7 +43,7 @@ def serve():
 
         server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         servers.append(server)
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
         return f"http://127.0.0.1:{server.server_address[1]}/film.ts"
 
     yield start
@@ -104,11 +104,11 @@ def test_a_stream_that_breaks_says_how_far_it_came(serve, recording):
 
 
 def test_a_stream_that_falls_silent_is_given_up(serve, recording, monkeypatch):
-    monkeypatch.setattr(video, "PATIENCE", 1.0)
+    monkeypatch.setattr(video, "PATIENCE", 0.3)
     over = threading.Event()
     stream = open_frames(serve(recording[: len(recording) // 2], promise=len(recording), then=over.wait))
     try:
-        with pytest.raises(FrameSourceError, match=r"broke off \(no data for 1 seconds\): \d+ frames"):
+        with pytest.raises(FrameSourceError, match=r"broke off \(no data for 0\.3 seconds\): \d+ frames"):
             list(stream)
     finally:
         over.set()

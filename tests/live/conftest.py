@@ -1,6 +1,7 @@
 """Servers for the tests: with a real session on a small film, or with a stand-in that has no model."""
 
 import time
+from contextlib import contextmanager
 from threading import Event, Thread
 from types import SimpleNamespace
 
@@ -60,9 +61,9 @@ class StandIn:
                 listener()
 
 
-@pytest.fixture
-def serve():
-    """Start servers, and stop them at the end."""
+@contextmanager
+def servers():
+    """Yield a function that starts a server, and stop all of them at the end."""
     running = []
 
     def start(*sessions, **options):
@@ -71,9 +72,25 @@ def serve():
         running.append(server)
         return server
 
-    yield start
-    for server in running:
-        server.stop()
+    try:
+        yield start
+    finally:
+        for server in running:
+            server.stop()
+
+
+@pytest.fixture
+def serve():
+    """Start servers, and stop them at the end."""
+    with servers() as start:
+        yield start
+
+
+@pytest.fixture(scope="module")
+def where():
+    """The address of a server without a model, for all tests of a file that leave it as it was."""
+    with servers() as start:
+        yield address_of(start())
 
 
 @pytest.fixture

@@ -45,11 +45,6 @@ def closed_with(line):
     return closed.value.rcvd.code, closed.value.rcvd.reason
 
 
-@pytest.fixture
-def where(serve):
-    return address_of(serve())
-
-
 # Other hosts and pages
 
 
@@ -362,7 +357,7 @@ def test_a_slow_reader_gets_the_newest(serve):
     with connect(where.socket, max_size=None, max_queue=1) as line:
         frames = frame_headers(line)
         next(frames)
-        time.sleep(1.0)
+        time.sleep(0.6)
         published, n_old = session.snapshot.number, 0
         while next(frames)["published"] < published:
             n_old += 1
