@@ -64,7 +64,7 @@ _BY_SUFFIX: dict[str, Reader] = {
 
 
 def _reader(spec: object) -> Reader | None:
-    """Return the function that opens a source of this kind, or None. Strings that are paths must be `Path` objects."""
+    """Return the function that opens a source of this kind, or None. A file path must be a `Path`, not a string."""
     if isinstance(spec, FrameSource | SeriesSource):
         return lambda opened, stop: opened.head(stop)
     if isinstance(spec, str):

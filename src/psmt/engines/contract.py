@@ -128,7 +128,7 @@ class Engine(Protocol):
         norms: Array | None = None,
         gram: Array | None = None,
     ) -> Array:
-        """Return lasso coefficients (n, n_columns) of targets (n, n_features), divided by `norms` (n_columns,)."""
+        """Return lasso coefficients (n, n_columns) of targets (n, n_features), divided by column `norms` if given."""
 
     def solve_next(
         self, columns: Array, target: Array, penalty: Array, *, tol: float, start: Array, gram: Array
@@ -150,7 +150,7 @@ class Engine(Protocol):
         """Scale `code_code` and `code_sample` by `kept`, then add ``a a'`` and ``a x'`` of each code a and sample x."""
 
     def sweep_atoms(self, atoms: Array, code_code: Array, code_sample: Array, used: Mask) -> None:
-        """Improve the unit-norm atoms in the mask `used` in place, by one sweep of block-coordinate descent."""
+        """Improve the unit-norm atoms in the mask `used` in place, by a sweep of block-coordinate descent."""
 
     # Low-rank updates
 

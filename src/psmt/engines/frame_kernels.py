@@ -30,11 +30,10 @@ def hann(size: int) -> Array:
 
 
 def common_weights(whole: Array, match: Array, prior: float) -> tuple[Array, Array, float]:
-    """Return the ridge weights (n,) of one regression over all cells, the candidates' energies (n,), and a floor.
+    """Return ridge weights (n,) of one regression over all cells, the candidates' energies (n,), and a penalty floor.
 
-    `whole` (n, n) and `match` (n,) are the mean normal equations of all cells, and the energies are the diagonal of
-    `whole`. The ridge penalty is `prior` times the energy plus the floor, so a candidate without energy gets the weight
-    zero.
+    `whole` (n, n) and `match` (n,) are the normal equations, averaged over cells. The energies are the diagonal of
+    `whole`. The penalty is `prior` times the energy plus the floor, so a candidate without energy gets the weight zero.
     """
     usual = np.diagonal(whole)
     floor = 1e-6 * float(usual.mean()) + 1e-30
@@ -80,7 +79,7 @@ class Tiles:
 
     @cached_property
     def window(self) -> Levels:
-        """Return the Hann window (size, size)."""
+        """Return the two-dimensional Hann window (size, size) of a tile."""
         return np.outer(hann(self.size), hann(self.size)).astype(np.float32)
 
     @cached_property
@@ -129,7 +128,7 @@ class FrameKernels(Protocol):
     def next_spectra(
         self, frame: Levels, tiles: Tiles, before: Complex, cross: tuple[Complex, ...], kept: tuple[float, ...]
     ) -> tuple[Complex, tuple[Complex, ...]]:
-        """Return the spectra ``now`` of a frame, and each cross-spectrum as ``kept * cross + now * conj(before)``."""
+        """Return the spectra ``now`` of a frame, and updated cross-spectra ``kept * cross + now * conj(before)``."""
 
     def advanced(self, now: Complex, cross: tuple[Complex, ...], tiles: Tiles) -> Levels:
         """Return n predicted changes (n, height, width) of a frame, one for each of n cross-spectra of earlier frames.
@@ -198,13 +197,13 @@ class FrameKernels(Protocol):
         regression over all cells. It is `ridge` times the sum of a candidate's energy in the cell and its mean energy
         over cells. In the regression over all cells, weights shrink towards zero with the penalty `prior` times the
         mean energy. The NumPy arrays `known` (n, n) and (n,), if given, are added to the moments of this regression.
-        Only the slice `rows` of rows of cells is solved for.
+        The slice `rows` selects the rows of cells to solve.
         """
 
     def weighted(self, candidates: Levels, weights: Levels, cell: int) -> Levels:
         """Return the weighted sum (height, width) of candidates (n, height, width), with weights (rows, columns, n).
 
-        The weights of a cell hold at its centre and are interpolated bilinearly in between.
+        A cell's weights apply at its centre. Between centres they are interpolated bilinearly.
         """
 
     # Networks

@@ -37,7 +37,7 @@ class Slide(NamedTuple):
     """What changed when a window of at least three codes slid by one code.
 
     The vectors are the code that arrived, the code that left, the second difference that arrived, the second difference
-    that left, and the sum of the codes before the slide. A second difference between two series is zero, because the
+    that left, and the sum of the codes before the slide. A second difference that spans two series is zero, because the
     sums never contain it.
     """
 
@@ -48,7 +48,7 @@ class Slide(NamedTuple):
 
 @dataclass(frozen=True)
 class Sums:
-    """Sums over the codes of a window, which give products with the matrices V (codes) and S (second differences)."""
+    """Sums over a window's codes, for products with V (covariance) and S (second moment of second differences)."""
 
     products: Array  # sum of a_t a_t' (n_features, n_features)
     curvature: Array  # sum of d_t d_t' over the interior second differences
@@ -57,18 +57,18 @@ class Sums:
     n: int  # number of codes
 
     def covariance_times(self, vectors: Array, *, centred: bool) -> Array:
-        """Return V, which is the second moment if not `centred`, times the columns of `vectors` (n_features, k)."""
+        """Return V times the columns of `vectors` (n_features, k). If not `centred`, V is the codes' second moment."""
         return self._averaged(few_times(self.products, vectors), vectors, centred=centred)
 
     def times(self, vectors: Array, *, centred: bool) -> tuple[Array, Array]:
-        """Return V and S times the columns of `vectors` (n_features, k). S includes the half stencils in `ends`."""
+        """Return V and S (see `Sums`), each times the columns of `vectors` (n_features, k). S includes the `ends`."""
         rough = few_times(self.curvature, vectors)
         for end in self.ends:
             rough += end[:, None] * (end @ vectors)
         return self.covariance_times(vectors, centred=centred), rough
 
     def _averaged(self, images: Array, vectors: Array, *, centred: bool) -> Array:
-        """Turn `images`, the products ``sum a a' x`` with the vectors x, into ``V x``, in place."""
+        """Turn `images`, which are ``sum a a' x`` over the codes a for vectors x, into ``V x``, in place."""
         if centred:
             images = subtract_outer(images, self.total, (self.total @ vectors) / self.n)
         images /= self.n - 1 if centred else self.n
@@ -192,7 +192,7 @@ class CodeWindow(ABC):
 
     @abstractmethod
     def _leave(self) -> None:
-        """Remove the oldest code, subtract it and its second difference from the sums, and add 1 to `reverted`."""
+        """Remove the oldest code. Subtract it and the second difference that begins with it. Add 1 to `reverted`."""
 
     @abstractmethod
     def _recompute(self) -> None:

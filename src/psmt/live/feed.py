@@ -84,9 +84,10 @@ class Arrival(NamedTuple):
 class Feed:
     """Source of frames that passes them on as they arrive.
 
-    `shape` is the height and width of the frames, and `original` that before they were resized. Frames are not cropped.
-    `rate` is the number of frames per second and `duration` the length in seconds. Each is None if it is unknown.
-    `speed` is the speed of playing, which only films have. `seek` works only for films of known duration.
+    `shape` is the height and width of the frames, and `original` their height and width before resizing. Frames are not
+    cropped. `rate` is the number of frames per second and `duration` the length in seconds. Each is None if it is
+    unknown. `speed` is relative to `rate` and has an effect on films only. `seek` works for films of known duration
+    only.
     """
 
     name: str
@@ -126,7 +127,7 @@ class Feed:
             self._gate.notify_all()
 
     def seek(self, seconds: float) -> None:
-        """Continue at a time of the film, in seconds."""
+        """Continue to play the film at this time, in seconds."""
 
     def keep_up(self, seconds: float) -> None:
         """Pass on only every n-th frame, so that a model that needs `seconds` per frame gets evenly spaced frames."""
@@ -210,7 +211,7 @@ class SourceFeed(Feed):
             self._thread.join(timeout=2.0)
 
     def seek(self, seconds: float) -> None:
-        """Continue at a time of the film, in seconds. If the film is paused, the frame at this time is passed on."""
+        """Continue to play the film at this time, in seconds. If it is paused, the frame at this time is passed on."""
         if self.duration is not None and self.rate is not None:
             with self._gate:
                 self._next = int(min(max(seconds, 0.0), self.duration) * self.rate)

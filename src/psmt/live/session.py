@@ -173,7 +173,7 @@ class Session:
                 self.feed.keep_up(float(np.quantile(self._busy, 0.8)))
 
     def _keep_horizon(self) -> None:
-        """Set the number of predicted steps so that they span `_horizon` frames of the source, also dropped ones."""
+        """Set the number of steps to predict, so that they span `_horizon` frames of the source, dropped or not."""
         rate, seconds = self.feed.rate or DEFAULT_RATE, self._clock.seconds
         steps = self._horizon if seconds is None else self._horizon / (rate * seconds)
         # A margin keeps the number from changing to and fro.

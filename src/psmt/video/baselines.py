@@ -115,7 +115,7 @@ class BlockMotion(FrameBaseline):
 
 @njit(cache=True, nogil=True, fastmath=True)
 def _move_blocks(before: Levels, now: Levels, height: int, width: int, half: int, reach: int, fade: Levels) -> Levels:
-    """Return the frame after `now`, by moving blocks of side 2 * half. Margins of the input are half + reach + 1."""
+    """Return the frame after `now`, predicted by moving blocks of side 2 * half, which are blended by `fade`."""
     margin = half + reach + 1
     side = 2 * half
     total = np.zeros((height, width), dtype=np.float32)
@@ -137,7 +137,7 @@ def _move_blocks(before: Levels, now: Levels, height: int, width: int, half: int
 def _search(
     before: Levels, now: Levels, row: int, column: int, side: int, reach: int, errors: Levels
 ) -> tuple[float, float]:
-    """Return the motion (down, right) from `before` to `now` of the block at (row, column), using scratch `errors`."""
+    """Return the motion (down, right) of the block at (row, column) from `before` to `now`. `errors` is scratch."""
     for i in range(2 * reach + 1):
         for j in range(2 * reach + 1):
             error = np.float32(0.0)

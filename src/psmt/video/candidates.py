@@ -63,10 +63,10 @@ class CandidateGroup(NamedTuple):
 class Candidates:
     """Computes the candidates (predicted changes) of a scene. To add one, add a line to `_predictions` or `_others`.
 
-    Complete predictions, whose names are `moving_names`, are split into bands of detail (fine, middle, coarse). Each
-    band is a candidate. Other candidates are not split. `names` are the names of all candidates. The correction network
-    sees the first `n_network_inputs` of them: all bands and the running means. If `planes` is empty, the last change is
-    the only complete prediction, and there are no other candidates.
+    Some candidates are bands of detail (fine, middle, coarse) of complete predictions such as optical flow. The names
+    of the complete predictions are `moving_names`. Other candidates are not split into bands. `names` are the names of
+    all candidates. The correction network sees the first `n_network_inputs` of them: all bands and the running means.
+    If `planes` is empty, the last change is the only complete prediction, and there are no other candidates.
 
     Sides of tiles are multiples of 3, because neighbouring tiles are a third of a side apart. This is the smallest
     overlap at which squared Hann windows add up to a constant.
@@ -122,7 +122,7 @@ class Candidates:
         out[...] = scene.means - scene.current
 
     def _sway(self, scene: Scene, out: Levels) -> None:
-        """Write the change if the whole picture moved by the mean of each of the latest flows, to first order."""
+        """Write, for each of the latest flows, the change to first order if the whole picture moves by its mean."""
         # Slopes are differences of neighbours: below minus above, right minus left.
         sides = room(scene.current, 4)
         self._kernels.neighbours(scene.current, ((1, 0), (0, 1), (-1, 0), (0, -1)), scene.current, sides)
@@ -178,7 +178,7 @@ class Candidates:
         return Scene(scene.current, frame, scene.age + 1, tuple(spectra), means, flows, tracked)
 
     def _average(self, scene: Scene, frame: Levels, flow: Levels) -> tuple[Levels, Levels]:
-        """Return the running means of each pixel, and the running mean along the flow, including the next frame."""
+        """Return the running means of each pixel, and the running mean along the flow, updated by the next frame."""
         means = frame + self._kept * (scene.means - frame)
         return means, frame + TRACKED * (self._kernels.moved(scene.tracked, flow) - frame)
 

@@ -103,7 +103,7 @@ class CellBlend(DeclaredState):
     def learn(self, candidates: Levels, change: Levels, weight: float = 1.0) -> None:
         """Add candidates (n_candidates, height, width) and the true change (height, width) to the moments.
 
-        With the `weight` 1 / e, the effect is as if candidates and change were divided by the square root of e.
+        A `weight` w has the same effect as multiplying candidates and change by the square root of w.
         """
         kept = float(np.exp(-1.0 / self._MEMORY))
         cell = (CELL, CELL)

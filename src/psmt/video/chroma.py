@@ -86,7 +86,7 @@ class ChromaFollower(DeclaredState):
         self.current, self.tracked, self.means = self._updated(self._state, chroma, flow)
 
     def look_ahead(self, step: RolloutStep, blend: CellBlend, prior: Prior | None) -> None:
-        """Predict and store the next change of the chroma, given the prediction, blend and prior of the luma."""
+        """Predict and store the next change of the chroma, given the luma's prediction, candidate weights and prior."""
         if not self._rich:
             return
         places, sums = self._places, self._grid.kernels.levels(self._sums)

@@ -109,8 +109,8 @@ class Network(DeclaredState):
     def train(self, inputs: Levels, aims: Levels) -> None:
         """Take one step of Adam for each batch of inputs (n_batches, n_crops, seen, seen, n_inputs).
 
-        The `aims` (n_batches, n_crops, crop, crop, 2) are pairs (target, unit). The loss is the mean of (target - unit
-        * output) ** 2. Predictions use the new weights only after `adopt` is called, so that training can run at the
+        The `aims` (n_batches, n_crops, crop, crop, 2) are pairs (target, unit). The loss is the mean square of ``target
+        - unit * output``. Predictions use the new weights only after `adopt` is called, so that training can run at the
         same time as a prediction.
         """
         steps = self._kernels.levels(float(self.steps))
@@ -167,7 +167,7 @@ def _shapes(n_inputs: int, form: Form) -> list[tuple[int, int, int]]:
 
 
 def _around(values: Levels, side: int) -> Levels:
-    """Return the filter inputs (.., side * side * n) at each inner pixel of crops (n_crops, height, width, n)."""
+    """Return the filter inputs (..., side * side * n) at each inner pixel of crops (n_crops, height, width, n)."""
     if side == 1:
         return values
     height, width = (length - side + 1 for length in values.shape[1:3])
@@ -199,15 +199,15 @@ class _Pending(NamedTuple):
 
 
 class Correction(DeclaredState):
-    """Corrects predicted frames by a network, which predicts the error at each pixel from the candidates around it.
+    """Corrects predicted frames by a network, which predicts the error at each pixel.
 
-    The blend of candidates is linear, with the same weights in a whole cell. The network is nonlinear, so it can decide
-    for each pixel whether a moving object covers the background. It is trained on crops of the last frames (single
-    pixels unless the network is convolutional). Crops with large errors are sampled more often, and weighted less to
-    compensate. A gain, learned from earlier corrections, scales the output of the network.
+    The blend of candidates (predicted changes) is linear, with the same weights in a whole cell. The network is
+    nonlinear, so it can decide for each pixel whether a moving object covers the background. It is trained on crops of
+    the last frames (single pixels unless the network is convolutional). Crops with large errors are sampled more often,
+    and weighted less to compensate. A gain, learned from earlier corrections, scales the output of the network.
 
-    The inputs include the first `n_changes` candidates, and the difference of two complete predictions, whose indices
-    are `compared`.
+    Inputs of the network include the first `n_changes` candidates around the pixel, and the difference of the two
+    complete predictions whose indices are `compared`.
     """
 
     rows: Levels  # inputs of the remembered crops (frames, crops * seen * seen, n_inputs)
@@ -243,7 +243,7 @@ class Correction(DeclaredState):
         }
 
     def undo(self) -> Callable[[], None]:
-        """Return a function that restores the present state, provided that `learn` is called at most once before."""
+        """Return a function that restores the present state, if `learn` was called at most once in the meantime."""
         slot, others = self.count % self._form.frames, super().undo()
         crops = 1 * self.rows[slot], 1 * self.aims[slot]
 
@@ -317,7 +317,7 @@ class Correction(DeclaredState):
         self.network.train(next(batches), next(batches))
 
     def _describe(self, current: Levels, moving: Levels, residual: Levels, limits: Levels) -> tuple[Levels, Levels]:
-        """Return the inputs besides candidates (_N_OTHERS, height, width), and the unit () that changes are divided by.
+        """Return the inputs that are not candidates (_N_OTHERS, height, width), and the unit () of changes.
 
         The unit is about the root mean square of the last change. The first three inputs are filled by `_apply`.
         """
@@ -349,7 +349,7 @@ class Correction(DeclaredState):
         gains: Levels,
         limits: Levels,
     ) -> tuple[Levels, Levels, Levels]:
-        """Return the completed inputs besides candidates, the network's output in levels, and the corrected frame."""
+        """Return the inputs that are not candidates, the network's output in grey levels, and the corrected frame."""
         change = uncorrected - current
         _, middle, rest = self._in_bands(change[None])
         inputs[0], inputs[1], inputs[2] = change / unit, (middle[0] + rest[0]) / unit, rest[0] / unit

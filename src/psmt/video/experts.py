@@ -25,7 +25,7 @@ class ExpertWeights(DeclaredState):
     The squared error of an average of predictions is at most the average of their squared errors. So the average is
     never much worse than the best expert of the last few frames.
 
-    The `shape` of the weights is (.., n_experts). They sum to 1 over the last axis. Past losses fade to 1/e after
+    The `shape` of the weights is (..., n_experts). They sum to 1 over the last axis. Past losses fade to 1/e after
     `memory` frames. The larger the `rate`, the smaller is the weight of experts with large losses.
     """
 
@@ -45,7 +45,7 @@ class ExpertWeights(DeclaredState):
         return {"losses": Field(shape, low=0.0, high=faded(memory, cls._CAP))}
 
     def weights(self) -> Array:
-        """Return the weights (.., n_experts), which sum to 1 over the last axis."""
+        """Return the weights (..., n_experts), which sum to 1 over the last axis."""
         weights = np.exp(-self._rate * (self.losses - self.losses.min(axis=-1, keepdims=True)))
         return np.asarray(weights / weights.sum(axis=-1, keepdims=True))
 

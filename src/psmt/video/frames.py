@@ -74,7 +74,7 @@ def resized(pixels: Frame, shape: tuple[int, int]) -> Frame:
 
 
 def luma(frames: Levels) -> Levels:
-    """Return the Rec. 601 luma (.., height, width) of colour frames (.., height, width, 3)."""
+    """Return the Rec. 601 luma (..., height, width) of colour frames (..., height, width, 3)."""
     return frames @ REC601
 
 

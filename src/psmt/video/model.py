@@ -190,7 +190,7 @@ class FramePredictor(Forecaster):
 
     @by_one_thread
     def predict(self, horizon: int | None = None) -> Levels:
-        """Predict the next frame, of shape `shape_`, or the next frames (horizon, ..) if a `horizon` is given.
+        """Predict the next frame, of shape `shape_`, or the next frames (horizon, ...) if a `horizon` is given.
 
         Frames beyond the first are predicted from the predictions before them. Predicted grey levels stay in the range
         seen so far, except for 'linear'.
@@ -218,7 +218,7 @@ class FramePredictor(Forecaster):
         return self._learner.record.expected(check_horizon(horizon))
 
     def check_next(self, X: ArrayLike) -> Levels:
-        """Check the next true frames and return them as finite levels (time, ..), each of the shape `shape_`."""
+        """Check the next true frames and return them as finite levels (time, ...), each of the shape `shape_`."""
         check_is_fitted(self)
         film = check_film(X, minimum=1)
         if film.shape[1:] != self.shape_:

@@ -149,11 +149,11 @@ class RolloutRecord(DeclaredState):
         ]
 
     def weights(self) -> list[Levels]:
-        """Return, for each scored lead, the weights (rows, columns, 1 + n_means) of rollout and running means."""
+        """Return the weights (rows, columns, 1 + n_means) of rollout and running means, for each lead with scores."""
         return [self._weights(lead) for lead in range(LEADS) if self._has_record(lead)]
 
     def _has_record(self, lead: int) -> bool:
-        """Return whether rollouts have been scored at this lead. At lead 0, the next frame, the answer is always no."""
+        """Return whether rollouts were scored at this lead. The answer is always False for lead 0, the next frame."""
         return bool(lead and self.errors[lead, 1])
 
     def _experts(self, lead: int, rolled: Levels, current: Levels, means: Levels) -> Levels:

@@ -26,7 +26,7 @@ from psmt.utils.validation import check_series, is_number, warn, warn_of_times
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SeriesSource:
-    """Series ``(time, features)``, whose values are not scaled. Its rows are what frames are in a film.
+    """Series ``(time, features)`` whose values are not scaled. In code shared with films, each row counts as a frame.
 
     Attributes
     ----------

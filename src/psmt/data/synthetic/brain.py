@@ -176,7 +176,7 @@ class BoldSimulation:
         """Return the true state (n_frames,) at each volume, or None in the world without states.
 
         This is the state that contributes most to the BOLD signal of the volume. If `hidden` is True, it is the state
-        of the hidden Markov chain at the time of the volume, which shows in the BOLD signal some seconds later.
+        of the hidden Markov chain at the time of the volume. The BOLD signal shows this state some seconds later.
         """
         if self.world == "none":
             return None

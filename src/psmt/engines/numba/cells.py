@@ -17,7 +17,7 @@ _NONE = np.float32(1e-36)  # smaller pivots count as zero: this is close to the 
 def add_moments(
     known: CellSums, kept: float, maps: Levels, change: Levels, weight: float, cell: Shape, out: CellSums
 ) -> None:
-    """Write ``kept * known`` plus `weight` times the moments of `maps` and `change` to `out`."""
+    """Write ``kept * known`` plus `weight` times the moments of `maps` and `change` (see `FrameKernels`) to `out`."""
     n_rows, n_columns, n = known[1].shape
 
     def add(rows: slice) -> None:
@@ -91,7 +91,7 @@ def _gather(candidates: Levels, change: Levels, first: int, tall: int, wide: int
 
 @njit(cache=True, nogil=True, fastmath=True)
 def _fade_in(known: CellSums, kept: np.float32, weight: np.float32, found: Levels, out: CellSums) -> None:
-    """Write ``kept * known + weight * found`` to `out`. The last column of `found` (.., n, n + 1) is the match."""
+    """Write ``kept * known + weight * found`` to `out`. `found` (..., n, n + 1) is the Gram matrix, then the match."""
     (gram, match), (new_gram, new_match) = known, out
     rows, columns, n = match.shape
     for r in range(rows):
@@ -128,8 +128,8 @@ def _solve_cells(
 ) -> None:
     """Fill the ridge weights (rows, columns, n) of some rows of cells; `first` is the index of the first of them.
 
-    `gram` (.., n * n) and `match` (.., n) are the moments of all cells. Weights shrink towards `common` (n,). The
-    penalties are `pull` (n,) plus `ridge` times the energies in the cell.
+    `gram` (rows, columns, n * n) and `match` (rows, columns, n) are the moments of all cells. Weights shrink towards
+    `common` (n,), with penalties `pull` (n,) plus `ridge` times the diagonal of the cell's Gram matrix.
     """
     rows, columns, n = weights.shape
     own, right = np.empty(n * n, np.float32), np.empty(n, np.float32)

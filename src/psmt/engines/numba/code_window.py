@@ -28,7 +28,7 @@ def _times(
 
     The vectors and each image are (n_features, k). The columns of A are the codes, given as the arrays `bounds`,
     `atoms` and `values` of a CSR matrix. The columns of A D are the second differences of codes that the mask `bends`
-    (n_codes - 2,) selects and, if `half`, the half stencils at both ends.
+    (n_codes - 2,) selects and, if `half`, the `half_stencil` at both ends.
     """
     n, k = bounds.size - 1, vectors.shape[1]
     rows = np.zeros((n, k))
@@ -122,8 +122,8 @@ class SparseCodes:
     def times(self, vectors: Array, bends: Mask | None = None, *, half_stencils: bool = False) -> Array:
         """Return ``sum a a' x`` over the codes a, for columns x of `vectors` (n_features, k), as (1, n_features, k).
 
-        If a mask `bends` (n - 2,) of second differences is given, return (2, n_features, k). The second part is ``sum d
-        d' x`` over the selected second differences d and, if `half_stencils`, over the half stencils.
+        If a mask `bends` (n - 2,) is given, return (2, n_features, k). The second part is ``sum d d' x`` over the
+        second differences d that the mask selects and, if `half_stencils`, over the `half_stencil` at both ends.
         """
         images = np.zeros((1 if bends is None else 2, *vectors.shape))
         chosen = np.zeros(0, dtype=bool) if bends is None else bends
@@ -148,7 +148,7 @@ class SparseCodes:
         self._first += 1
 
     def _make_room(self, coming: int) -> None:
-        """Move the codes to the front of new arrays, which have room for twice as many entries as now plus `coming`."""
+        """Move the codes to new arrays, which are twice as large as needed for them and `coming` more entries."""
         held = self.matrix
         n, room = held.nnz, 2 * (held.nnz + coming)
         self._atoms, self._values = np.empty(room, dtype=np.int32), np.empty(room)
@@ -160,7 +160,7 @@ class SparseCodes:
 
 @dataclass(frozen=True)
 class SparseSums(Sums):
-    """Sums that multiply vectors by V and S through the sparse codes. Used where this is faster than dense matrices."""
+    """`Sums` that multiply vectors through the sparse codes, used where this is faster than dense matrices."""
 
     codes: SparseCodes
     kept: Mask  # whether each interior second difference (n - 2,) lies within one series

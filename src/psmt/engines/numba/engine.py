@@ -130,7 +130,7 @@ def _add_codes(codes: Array, samples: Array, code_code: Array, code_sample: Arra
 
 @njit(cache=True, nogil=True)
 def _improve_block(targets: Array, shared: Array, block: Ints, atoms: Array) -> None:
-    """Replace each atom of a block, in turn, by the unit-norm atom with the smallest error, given all others.
+    """Replace each atom of a block in turn by the unit-norm atom that minimises the error, given all other atoms.
 
     `targets` (n, n_features) are the negative gradients of the error, computed before any atom of the block changes.
     They are corrected for the changed atoms by `shared` (n, n), the part of ``sum a a'`` that belongs to the block.

@@ -1,6 +1,6 @@
 """Operations on whole frames on the CPU (see `psmt.engines.frame_kernels.FrameKernels`): tiles, bands, networks.
 
-The modules `cells` and `flow` have those on cells and motion.
+Operations on cells and motion are in the modules `cells` and `flow`.
 """
 
 from __future__ import annotations
@@ -173,7 +173,7 @@ def _convolved(inputs: Levels, layers: Layers) -> Levels:
 
 
 def _transform(parts: Levels, spectra: Complex) -> None:
-    """Fill `spectra` (.., size, size // 2 + 1) with the 2-D FFT of tiles (rows, columns, size, size)."""
+    """Fill `spectra` (..., size, size // 2 + 1) with the 2-D FFT of tiles (rows, columns, size, size)."""
     size = parts.shape[-1]
     if size > _SMALL:
         spectra[...] = scipy.fft.rfft2(parts, workers=1)
@@ -183,7 +183,7 @@ def _transform(parts: Levels, spectra: Complex) -> None:
 
 
 def _transformed_back(spectra: Complex) -> Levels:
-    """Return the inverse FFT (rows, columns, size, size) of spectra (.., size, size // 2 + 1), which it overwrites."""
+    """Return the inverse FFT (rows, columns, size, size) of spectra (..., size, size // 2 + 1), which it overwrites."""
     size = spectra.shape[-2]
     parts: Levels
     if size > _SMALL:
@@ -196,7 +196,7 @@ def _transformed_back(spectra: Complex) -> Levels:
 
 @cache
 def _small_transform(size: int) -> tuple[Levels, Levels]:
-    """Return the matrices of the FFT of a flat tile (size * size,) and of its inverse; spectra are as in `_flat`."""
+    """Return the matrices of the FFT of a flat tile (size * size,) and of its inverse. Spectra are made by `_flat`."""
     n_coefficients = size * (size // 2 + 1)
     units = np.eye(size * size).reshape(-1, size, size)
     there = np.fft.rfft2(units).reshape(-1, n_coefficients).view(np.float64)
@@ -218,7 +218,7 @@ def _flat(spectra: Complex) -> Levels:
 
 @njit(cache=True, nogil=True, fastmath=True)
 def _cut(padded: Levels, window: Levels, stride: int, first: int, tiles: Levels) -> None:
-    """Fill `tiles` (rows, columns, size, size) from tile row `first` on, minus their means and times the window."""
+    """Fill `tiles` (rows, columns, size, size) from tile row `first` on. Subtract their means and apply the window."""
     rows, columns, size, _ = tiles.shape
     whole = window.sum()
     for r in range(rows):
@@ -251,7 +251,7 @@ def _add(tiles: Levels, window: Levels, stride: int, total: Levels) -> None:
 
 @njit(cache=True, nogil=True, fastmath=True)
 def _faded_sum(kept: np.float32, old: Levels, now: Levels, before: Levels, cross: Levels) -> None:
-    """Fill `cross` with ``kept * old + now * conj(before)``. Arrays are as in `_flat`."""
+    """Fill `cross` with ``kept * old + now * conj(before)``, for arrays made by `_flat`."""
     for k in range(now.size // 2):
         i = 2 * k
         cross[i] = kept * old[i] + now[i] * before[i] + now[i + 1] * before[i + 1]
@@ -260,7 +260,7 @@ def _faded_sum(kept: np.float32, old: Levels, now: Levels, before: Levels, cross
 
 @njit(cache=True, nogil=True, fastmath=True, error_model="numpy")
 def _phase_advance(now: Levels, cross: Levels, change: Levels) -> None:
-    """Fill `change` with ``now * cross / |cross| - now``, or zero where `cross` is zero. Arrays are as in `_flat`."""
+    """Fill `change` with ``now * cross / |cross| - now``, or zero where `cross` is zero, for arrays made by `_flat`."""
     one = np.float32(1.0)
     for k in range(now.size // 2):
         i = 2 * k
@@ -274,7 +274,7 @@ def _phase_advance(now: Levels, cross: Levels, change: Levels) -> None:
 
 
 def _split_maps(left: Levels, taps: Levels, down: Ints, right: Ints, fine: Levels, smooth: Levels, pieces: int) -> None:
-    """Split maps `left` (n, height, width) by `_split` in threads, each map in `pieces` pieces."""
+    """Apply `_split` to maps `left` (n, height, width) in threads, which take each map in `pieces` pieces."""
 
     def split(item: slice) -> None:
         which, piece = divmod(item.start, pieces)
@@ -302,7 +302,7 @@ def _gaussian_taps(deviation: float) -> Levels:
 
 @njit(cache=True, nogil=True, fastmath=True)
 def _split(levels: Levels, taps: Levels, down: Ints, right: Ints, first: int, fine: Levels, smooth: Levels) -> None:
-    """Fill `smooth` with rows of a map smoothed by the filter `taps`, from row `first` on, and `fine` with the rest.
+    """Fill `smooth` with rows of a map (from `first` on) smoothed by the filter `taps`, and `fine` with the difference.
 
     The filter is applied along both axes. `down` and `right` are the row and column indices, extended by `_mirrored`.
     """

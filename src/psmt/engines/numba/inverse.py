@@ -32,7 +32,7 @@ class LazyInverse:
         self._store(held, inverse_symmetric(matrix if whole else matrix[np.ix_(held, held)]), 0)
 
     def _store(self, held: Ints, matrix: Array, more: int) -> None:
-        """Store the inverse on the features `held`. If others remain, append more than `more` spare rows of zeros."""
+        """Store rows and columns `held` of the inverse. Unless these are all, append over `more` spare, zero rows."""
         self._held, self._matrix, n = held, matrix, len(held)
         if n < len(self._diagonal):
             n += more + int(_SPARE * len(self._diagonal))
@@ -75,7 +75,7 @@ class LazyInverse:
         self._waiting += k
 
     def _hold(self, features: Ints) -> None:
-        """Give each of these features, which have none yet, a row of the stored matrix."""
+        """Add rows to the stored matrix for these features, which have none yet."""
         held = np.concatenate([self._held, features])
         if len(held) > len(self._matrix):
             self._flush()

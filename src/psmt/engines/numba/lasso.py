@@ -61,7 +61,7 @@ def _correlate(columns: Array, target: Array, out: Array) -> None:
 
 @njit(cache=True, nogil=True, fastmath=_FAST)
 def _append(chol: Array, n: int, cross: Array) -> float:
-    """Append a unit column with products `cross` to the Cholesky factor of n columns, and return its squared pivot."""
+    """Append a unit column with inner products `cross` to a Cholesky factor of n columns. Return its squared pivot."""
     pivot = 1.0
     for i in range(n):
         total = cross[i]
@@ -163,7 +163,7 @@ def _largest(values: Array) -> float:
 
 @njit(cache=True, nogil=True)
 def _worst_violators(violation: Array, inside: Mask, least: float, found: Ints) -> int:
-    """Fill `found` with the columns outside the support of largest KKT violation above `least`; return their number."""
+    """Fill `found` with the columns outside the support of largest KKT violation above `least`. Return how many."""
     n = 0
     for first in range(0, violation.size, 16):
         last = min(first + 16, violation.size)

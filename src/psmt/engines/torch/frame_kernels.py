@@ -169,7 +169,7 @@ class TorchFrameKernels:
         return values[0, 0]
 
     def _cut(self, frame: Tensor, tiles: Tiles) -> Tensor:
-        """Return the tiles (rows, columns, size, size) of a frame, minus their means and times the window."""
+        """Return the tiles (rows, columns, size, size) of a frame, with means subtracted and the window applied."""
         down, right = self._mirrored(tiles)
         window = self._window(tiles)
         padded = frame.index_select(0, down).index_select(1, right)
@@ -239,7 +239,7 @@ def _cell_weights(
 
 
 def _solved(matrices: Tensor, sides: Tensor) -> Tensor:
-    """Return the solutions (.., n) of positive definite systems (.., n, n) with right-hand sides `sides` (.., n)."""
+    """Return the solutions (..., n) of positive definite systems (..., n, n) with right-hand sides `sides` (..., n)."""
     n = sides.shape[-1]
     threads, shared = -(-n // 32) * 32, 4 * n * (n + 2)
     compiled = kernel("cells.cu", "solve", sides.dtype, sides.device, threads) if threads <= 1024 else None
@@ -252,7 +252,7 @@ def _solved(matrices: Tensor, sides: Tensor) -> Tensor:
 
 
 def _pooled(moments: Tensor) -> Tensor:
-    """Return moments (rows, columns, ..) smoothed by the binomial kernel (1, 2, 1) / 4 along both axes."""
+    """Return moments (rows, columns, ...) smoothed by the binomial kernel (1, 2, 1) / 4 along both axes."""
     for _ in range(2):
         padded = torch.cat([moments[:1], moments, moments[-1:]])
         moments = torch.add(0.25 * (padded[2:] + padded[:-2]), moments, alpha=0.5).transpose(0, 1)
@@ -270,7 +270,7 @@ def _blocks(pixels: Tensor) -> int:
 
 
 def _catmull_rom(t: Tensor) -> Tensor:
-    """Return the weights (4, ..) of four neighbouring pixels at the fraction `t` between the second and the third."""
+    """Return the weights (4, ...) of four neighbouring pixels at the fraction `t` between the second and the third."""
     return 0.5 * torch.stack(
         [t * (t * (2 - t) - 1), t * t * (3 * t - 5) + 2, t * (t * (4 - 3 * t) + 1), t * t * (t - 1)]
     )
@@ -284,7 +284,7 @@ def _places(height: int, width: int, flow: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _between(frames: Tensor, grid: Tensor) -> Tensor:
-    """Return the values (n, ..) of frames (n, height, width) at positions (.., 2), by bilinear interpolation.
+    """Return the values (n, ...) of frames (n, height, width) at positions (..., 2), by bilinear interpolation.
 
     A position is (column, row), from -1 at one edge to 1 at the other. Positions outside take the nearest edge's value.
     """

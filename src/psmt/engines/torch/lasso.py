@@ -39,9 +39,9 @@ class Problems(NamedTuple):
 
 
 def pose(columns: Tensor, targets: Tensor, penalty: Tensor, gram: Tensor | None = None) -> Problems:
-    """Return lassos with columns (.., n_columns, n_features), one per row, and targets (n, n_features).
+    """Return lassos with columns (..., n_columns, n_features), one per row, and targets (n, n_features).
 
-    Columns have unit norm or are zero. Columns and penalty (.., n_columns) are shared by all problems, or have a first
+    Columns have unit norm or are zero. Columns and penalty (..., n_columns) are shared by all problems, or have a first
     axis of length n. `gram` are the inner products of the columns; they are computed if they are not given.
     """
     shared = columns.dim() == 2
@@ -112,7 +112,7 @@ def _solve_by_kernel(
 
 
 def _solve_on_host(problems: Problems, tol: float, start: Tensor | None, bound: Bound | None) -> LassoResult:
-    """Solve the lassos on the CPU and return tensors on the device. The gaps are those without the bound."""
+    """Solve the lassos on the CPU and return tensors on the device. The gaps are those of the unbounded problems."""
     columns, targets, penalty, gram, corr, _ = map(_on_host, problems)
     coef, gaps = np.zeros(corr.shape) if start is None else _on_host(start).copy(), np.zeros(len(corr))
     penalties = np.broadcast_to(penalty, corr.shape)

@@ -126,7 +126,7 @@ class DenseWindow(CodeWindow):
 
 
 def _add(code: Tensor, sums: tuple[Tensor, ...], latest: Tensor | None) -> None:
-    """Add a code (n_features,) to the sums in place. `latest` are the three latest codes, or None across a seam."""
+    """Add a code to the sums in place. `latest` are the three latest codes, or None if they span two series."""
     total, uses, products, curvature, _ = sums
     total += code
     products.addr_(code, code)
@@ -137,7 +137,7 @@ def _add(code: Tensor, sums: tuple[Tensor, ...], latest: Tensor | None) -> None:
 
 
 def _subtract(code: Tensor, sums: tuple[Tensor, ...], oldest: Tensor | None) -> None:
-    """Subtract a code (n_features,) from the sums in place. `oldest` are the three oldest, or None across a seam."""
+    """Subtract a code from the sums in place. `oldest` are the three oldest codes, or None if they span two series."""
     total, uses, products, curvature, _ = sums
     if oldest is not None:
         bend = second_difference(*oldest)
