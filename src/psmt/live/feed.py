@@ -16,7 +16,7 @@ from psmt.types import Levels
 from psmt.video import FrameReader
 from psmt.video.frames import SMALLEST, resized
 
-N_PIXELS = 200 * 200  # of a frame, unless a size is given; two cores predict as many 25 times per second
+N_PIXELS = 200 * 200  # in a frame, unless a size is given; two cores can predict this many 25 times per second
 DEFAULT_RATE = 25.0
 CAMERA = (480, 640)  # height and width of the picture that the page asks the browser for
 
@@ -133,7 +133,7 @@ class Feed:
         """Pass on only every n-th frame, so that a model that needs `seconds` per frame gets evenly spaced frames."""
         if self.duration is not None and self.rate is not None:
             needed = seconds * self.rate * self.speed
-            # A margin keeps the stride from changing to and fro. A wide one would keep half the rate after some load.
+            # A margin keeps the stride steady. With a wide one, the rate would stay halved after a short load.
             if not 0.9 * (self.stride - 1) < needed <= self.stride:
                 self.stride = min(ceil(needed), 50)
 

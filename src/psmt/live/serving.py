@@ -39,7 +39,7 @@ from psmt.live.session import Session
 from psmt.video import FramePredictor
 
 MAX_VIEWERS = 24  # pages that may be open at the same time
-MAX_SOURCES = 8  # that are shown at the same time
+MAX_SOURCES = 8  # sources that are shown at the same time
 SWITCH_INTERVAL = 0.0005  # seconds that a thread may keep the interpreter while another waits; Python's own is 0.005
 GRACE = 0.1  # seconds before a page is sent anything; a page that floods the server is gone by then
 STALLED, SILENT = 1.0, 5.0  # seconds without reading, and without a message, after which a page makes room for others

@@ -176,7 +176,7 @@ class Session:
         """Set the number of steps to predict, so that they span `_horizon` frames of the source, dropped or not."""
         rate, seconds = self.feed.rate or DEFAULT_RATE, self._clock.seconds
         steps = self._horizon if seconds is None else self._horizon / (rate * seconds)
-        # A margin keeps the number from changing to and fro.
+        # A margin keeps the number from changing back and forth.
         wanted = min(max(round(steps), 1), MAX_HORIZON)
         if abs(steps - self._frames.horizon) > 0.7 and wanted != self._frames.horizon:
             self._frames.set_horizon(wanted)

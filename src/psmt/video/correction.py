@@ -329,7 +329,7 @@ class Correction(DeclaredState):
         fine, middle, rest = self._in_bands(maps)
         inputs = room(current, _N_OTHERS)
         inputs[3], inputs[4] = residual / unit, (middle[0] + rest[0]) / unit
-        # Energy of the changes around, and disagreement of two candidates, scaled to -1 to 1.
+        # Energy of the changes nearby, and disagreement of two candidates, scaled to [-1, 1].
         energies, (one, other) = inputs[5:8], self._compared
         energies[0], energies[1], energies[2] = middle[1] + rest[1], rest[1], (moving[one] - moving[other]) ** 2
         root = energies.clip(0.0, None) ** 0.5

@@ -29,7 +29,7 @@ class ExpertWeights(DeclaredState):
     `memory` frames. The larger the `rate`, the smaller is the weight of experts with large losses.
     """
 
-    _CAP = 6.0  # losses of one frame are clipped to this: it can change the order of experts, and fades in a few frames
+    _CAP = 6.0  # largest loss of one frame: it can still change the order of experts, but fades in a few frames
 
     losses: Array
 

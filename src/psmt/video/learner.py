@@ -32,10 +32,10 @@ _LEAST = 1e-200  # smallest safe divisor
 _JOLT = 6.0  # surprise above which motion that no candidate predicted clears the record of the experts
 _WORSE = 2.0  # a prediction has failed if its error exceeds this multiple of copying's error: motion has stopped
 _HEAD_START = 1.0  # number of perfect predictions that the gain starts with where there is a prior
-_UNEXPLAINED = (0.5, 0.65)  # shares of a change that motion leaves unexplained: trust begins to fall, and is lowest
+_UNEXPLAINED = (0.5, 0.65)  # unexplained shares of a change at which trust begins to fall, and at which it is lowest
 _FAINT = 1e-3  # energy of a change, relative to the variance over the picture, below which an encoder may have made it
 _DOUBT = 0.75  # share of the predicted change that is left out where trust is lowest
-_STUTTER = 0.1  # energy of a change, relative to the next one, below which it was no motion
+_STUTTER = 0.1  # energy of a change, relative to the next one, below which it was not motion
 _FARTHEST = 0.5  # largest pan that is distinguished from a cut, relative to the size of the picture
 
 
@@ -157,7 +157,7 @@ class FrameLearner:
         copy_error, error, last_energy, low, high = figures[2:]
         contrast = max(figures[:2])
         flow, left = None, np.inf
-        # Only a frame that is unlike the last one can be a cut. Only then is it computed how much motion explains.
+        # Only a frame that is unlike the last one can be a cut. Only then is the error of motion compensation computed.
         if self._candidates.rich and copy_error > self.cut_detector.unlike * contrast:
             flow = self._candidates.flow(last, now)
             left = unexplained_error(kernels.numpy(last), frame, kernels.numpy(kernels.moved(last, flow)))

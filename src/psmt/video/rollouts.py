@@ -44,7 +44,7 @@ class RolloutRecord(DeclaredState):
     pending: Levels  # LEADS frames of the rollout being scored, the frame it started from, the running means there
     since: int  # number of frames of the pending rollout scored so far; LEADS if no rollout is pending
     unit: float  # usual energy of a change when the pending rollout started
-    level: Array  # sum of the energies of late changes, and their effective number
+    level: Array  # sum of the energies of recent changes, and their effective number
 
     def __init__(self, grid: Grid, n_means: int) -> None:
         self.experts = ExpertWeights(grid.kernels, (LEADS, self._N_EXPERTS), memory=self._MEMORY, rate=self._RATE)

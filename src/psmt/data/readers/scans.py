@@ -146,7 +146,7 @@ def load_image(path: Path) -> Any:
     """Return a NIfTI image. Raise an error if its declared size exceeds that of the file or this machine's memory."""
     import nibabel
 
-    nibabel.imageglobals.logger.setLevel(CRITICAL)  # it prints what it dislikes in a header; damaged ones raise
+    nibabel.imageglobals.logger.setLevel(CRITICAL)  # it would print warnings about headers; damaged files raise errors
     with reading(path) as file, trouble_named(f"{shown(path)} cannot be read as NIfTI", FrameSourceError):
         packed = file.read(2) == b"\x1f\x8b"
         file.seek(0)

@@ -52,7 +52,7 @@ ZOOM_RANGE = 0.2  # natural logarithm; zoom stays above 1 to avoid aliasing
 ANGLE_RANGE = 0.30  # radians
 KNOT = 0.5  # frame pixels between the knots of the path
 
-# Without a given speed, calm and lively stretches alternate. Lengths are in frames, and speeds in pixels per frame.
+# Without a given speed, slow (calm) and fast (lively) stretches alternate. Units are frames, and pixels per frame.
 STRETCH = (110, 380)
 CALM = (0.08, 0.2)
 LIVELY = (0.7, 1.4)

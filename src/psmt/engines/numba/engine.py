@@ -19,7 +19,7 @@ from psmt.types import Array, Ints, Mask
 from psmt.utils.jit import njit
 from psmt.utils.threads import one_blas_thread
 
-_FEW = 8  # above this number, problems are first solved together without the bound, then one by one where it fails
+_FEW = 8  # more problems are first solved together without the bound, then one by one where they violate it
 _BLOCK = 128  # atoms whose products with all others are computed at once
 
 

@@ -52,7 +52,7 @@ def in_threads(work: Callable[[slice], None], size: int, chunk: int) -> None:
         # that nested calls cannot block each other.
         wait([helper for helper in helpers if not helper.cancel()])
 
-    # Twice: an interrupt may strike where the first one begins.
+    # `finish` is called twice, because an interrupt may hit the start of the first call.
     try:
         try:
             for _ in range(n_helpers):

@@ -11,7 +11,7 @@ import numpy as np
 from psmt.types import Levels
 from psmt.utils.jit import njit
 
-_LEVELS = 4  # most halvings of the frame: motion of 16 pixels per frame is one pixel in the smallest frame
+_LEVELS = 4  # largest number of halvings of the frame: motion of 16 pixels per frame is one pixel in the smallest frame
 _SMALLEST = 12  # shortest edge of a level of the pyramid, in pixels
 _STEPS = 3  # Gauss-Newton steps per level
 _RADIUS = 3  # radius of the box in which motion is assumed constant; applied twice, the box is close to a Gaussian
@@ -45,7 +45,7 @@ def moved(frame: Levels, flow: Levels) -> Levels:
             into[x + 1] = row[x]
     seen = around.reshape(-1)
     result = np.empty_like(frame)
-    # Compute positions and weights of a whole row first: this compiles to vector instructions, while reading does not.
+    # Compute positions and weights of a whole row first: this compiles to vector instructions. Reading pixels does not.
     place = np.empty(width, np.int32)
     down, right = np.empty((4, width), np.float32), np.empty((4, width), np.float32)
     e, f, g, h = down[0], down[1], down[2], down[3]

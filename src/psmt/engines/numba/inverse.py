@@ -10,7 +10,7 @@ from psmt.types import Array, Ints, Mask
 from psmt.utils.jit import njit
 
 FEW = 8  # vectors up to which `few_rows_times` is faster than BLAS
-_SPARE = 1 / 16  # rows for features that get entries beside the diagonal later, as a fraction of all features
+_SPARE = 1 / 16  # rows for features that later get entries off the diagonal, as a fraction of all features
 _WAITING = 48  # number of vectors that are collected before they are added to the matrix
 
 
@@ -38,7 +38,7 @@ class LazyInverse:
             n += more + int(_SPARE * len(self._diagonal))
             self._matrix = np.zeros((n, n), dtype=matrix.dtype)
             self._matrix[: len(held), : len(held)] = matrix
-        # Changes that are not yet in the matrix, which stand for -left' right.
+        # Pending changes: the inverse is the matrix minus left' right.
         self._left = np.zeros((_WAITING, n), dtype=matrix.dtype)
         self._right = np.zeros_like(self._left)
         self._waiting = 0

@@ -33,7 +33,7 @@ _DEPENDENT = 1e-11  # a unit column with a smaller squared distance from the spa
 _ROUNDING = 1e-14  # KKT violations below this fraction of the target's norm are rounding
 _PLANES = 200  # largest number of multipliers tried for a bound; the duality gap ends the search long before
 _FREE = 1e-300  # smaller penalties are raised to this value, so that they have a reciprocal
-_NONE: Any = np.int64(0)  # a variable that begins as the literal 0 makes numba compile twice what it is given to
+_NONE: Any = np.int64(0)  # typed zero: numba would compile functions a second time for the literal 0
 _FAST = {"reassoc", "contract", "nsz"}
 
 _Workspace: TypeAlias = tuple[Ints, Array, Array, Array, Array, Array, Array, Mask, Array, Array, Array, Array, Ints]
