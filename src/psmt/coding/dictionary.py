@@ -1,4 +1,4 @@
-"""The dictionary: atoms prepared for coding, online learning, and the choice of ``alpha='auto'``.
+"""The dictionary: coding with given atoms, online learning of atoms, and the choice of ``alpha='auto'``.
 
 Learning minimises the surrogate objective of Mairal et al. (2010). It needs only two sums over the codes a and samples
 x of all batches so far, ``sum a a'`` and ``sum a x'``. Old batches are discounted, because they were coded with an
@@ -36,7 +36,7 @@ _STEPS = 12  # number of bisection steps for log alpha
 
 
 class Atoms:
-    """Atoms (n_atoms, n_features) of any norm, prepared for coding. Methods take and return arrays on the device."""
+    """A dictionary of atoms (n_atoms, n_features) of any norm, with methods for coding that work on the device."""
 
     def __init__(self, given: Array, engine: Engine) -> None:
         self.given = np.array(given, dtype=np.float64)
@@ -65,7 +65,7 @@ class Atoms:
         return solve(self._columns, samples, penalty, tol=float(tol), norms=self._norms, gram=self._gram)
 
     def code_batches(self, samples: Array, alpha: float, *, tol: float) -> Iterator[Array]:
-        """Yield the codes (`BATCH`, n_atoms) of NumPy samples (n_samples, n_features), which must be finite."""
+        """Yield the codes (`BATCH`, n_atoms) of batches of finite NumPy samples (n_samples, n_features)."""
         codes = None
         for first in range(0, len(samples), BATCH):
             batch = np.asarray(samples[first : first + BATCH])
@@ -82,7 +82,7 @@ class Atoms:
             yield codes
 
     def code_next(self, sample: Array, alpha: float, *, tol: float, last: Array) -> Array:
-        """Return the code (n_atoms,) of a sample (n_features,). The solver starts from the last code (n_atoms,)."""
+        """Return the code (n_atoms,) of a sample (n_features,). The solver starts from `last`, the code before it."""
         prepared = ResidentArrays((self._columns, self._gram, self._norms))
         return self._code_next(sample, last, prepared, engine=self._engine, alpha=alpha, tol=float(tol))[0]
 
@@ -103,7 +103,7 @@ def _atoms_on(device: str, given: Array) -> Atoms:
 
 
 def first_atoms(samples: Array, n_atoms: int, rng: np.random.RandomState) -> Array:
-    """Return unit-norm atoms (n_atoms, n_features) to start from: random samples, made distinct by noise."""
+    """Return initial atoms (n_atoms, n_features) of unit norm: random samples, made distinct by noise."""
     useful = np.flatnonzero(np.concatenate([np.linalg.norm(block, axis=1) > 0 for block in blocks(samples)]))
     atoms: Array = rng.standard_normal((n_atoms, samples.shape[1]))
     if len(useful):
@@ -143,7 +143,7 @@ class DictionaryStatistics:
         self._engine.sweep_atoms(atoms, self.code_code, self.code_sample, self.samples_since_use == 0)
 
     def replace_dead(self, atoms: Array, samples: Array, residuals: Array) -> int:
-        """Replace atoms that are no longer used by the samples with the largest residuals. Return their number."""
+        """Put samples with large residuals in the place of unused atoms. Return the number of replaced atoms."""
         xp = array_namespace(atoms)
         (dead,) = xp.nonzero(self.samples_since_use > PATIENCE * len(atoms))
         if not len(dead):
@@ -160,7 +160,7 @@ class DictionaryStatistics:
 
 
 def start_alpha(samples: Array) -> float:
-    """Return the paper's alpha, scaled to the norm of the samples (n, n_features), or 1 if all are zero."""
+    """Return the paper's alpha in proportion to the norm of the samples (n, n_features), or 1 if all are zero."""
     return START * float(np.sqrt(np.mean(np.sum(samples**2, axis=1)))) or 1.0
 
 

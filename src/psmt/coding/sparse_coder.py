@@ -210,7 +210,7 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         return self._atoms.code_next(x, self.alpha_, tol=self.gap_tol, last=code)
 
     def decode(self, codes: Array) -> Array:
-        """Return samples (n, n_features) reconstructed from codes (n, n_atoms), both on the device (step 8)."""
+        """Return samples (n, n_features) reconstructed from codes (n, n_atoms) (step 8). Arrays are on the device."""
         return self._atoms.decode(codes)
 
     def to(self, device: str, dtype: str = "float64") -> Self:
@@ -274,7 +274,7 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         check_parameters(self, self._parameter_constraints)
 
     def _choose_alpha(self, samples: Array) -> float:
-        """Return the penalty at which the codes of held-out samples use the wanted number of atoms."""
+        """Return the penalty for ``alpha='auto'``: codes of held-out samples then use the wanted number of atoms."""
         every = -(-len(samples) // _CHOSEN_ON)
         shown = samples[::every]
         if len(shown) < 4:
@@ -296,7 +296,7 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         self._statistics = DictionaryStatistics(len(self.dictionary_), self.n_features_in_, self._engine)
 
     def _samples(self, X: ArrayLike, *, reset: bool, finite: bool = True) -> Array:
-        """Validate samples and return them (n_samples, n_features). With `finite`, those in memory must be finite."""
+        """Validate samples and return them (n_samples, n_features). With `finite`, samples in memory must be finite."""
         if isinstance(X, DiskSeries):
             if reset:
                 self.n_features_in_ = X.shape[1]

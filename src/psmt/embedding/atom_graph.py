@@ -1,4 +1,4 @@
-"""Graph of atoms that move together. Linked atoms have columns of the embedding matrix P with a large cosine."""
+"""Graph of atoms that move together: two atoms are linked if their columns of the embedding matrix P are similar."""
 
 from __future__ import annotations
 
@@ -31,6 +31,6 @@ def similar_columns(embedding: Any, may_link: Mask | None, engine: Engine) -> tu
 
 
 def links(atoms: NDArray[np.intp], similarity: Array, threshold: float) -> NDArray[np.int32]:
-    """Return the sorted pairs of atoms (n_links, 2) whose cosine exceeds the threshold, lower index first."""
+    """Return the pairs of atoms (n_links, 2) whose cosine exceeds the threshold, in ascending order."""
     # Only one triangle is read, because rounding may break the symmetry of the product.
     return atoms[np.argwhere(np.triu(similarity > threshold, 1))].astype(np.int32)

@@ -79,11 +79,12 @@ def solve_closed_form(
     n_codes: int,
     rank_tol: float = RANK_TOL,
 ) -> Embedding:
-    """Return the embedding P of the `n_components` straightest directions (None: all) that are more than noise.
+    """Return the embedding in the `n_components` straightest directions that are more than noise, or in all for None.
 
-    ``P = U' V^-1/2``, where the columns of U are the eigenvectors of ``V^-1/2 S V^-1/2`` with the smallest eigenvalues.
-    So the rows of P are generalised eigenvectors of S and V, which are regularised as in `psmt.numerics.rank`. The
-    regularisation of S depends on the number of codes `n_codes`.
+    With V the covariance and S the second moment of second differences, the embedding matrix is ``P = U' V^-1/2``. The
+    columns of U are the eigenvectors of ``V^-1/2 S V^-1/2`` with the smallest eigenvalues. So the rows of P are
+    generalised eigenvectors of S and V, which are regularised as in `psmt.numerics.rank`. The regularisation of S
+    depends on the number of codes `n_codes`.
     """
     if not rank_tol:
         return solve_whitened(whiten(covariance, rank_tol=0.0), second_differences, n_components, n_codes=n_codes)
@@ -110,7 +111,7 @@ def solve_closed_form(
 def _shown_eigenpairs(rough: Array, lifted: Array, noise: float, count: int) -> tuple[Array, Array, Ints]:
     """Return the `count` lowest eigenvalues r of S x = r V x, the eigenvectors x, and the indices of those above noise.
 
-    `rough` and `lifted` are S and V, regularised by white noise of the variance `noise`.
+    S (`rough`) and V (`lifted`) are regularised by white noise of the variance `noise`.
     """
     values, vectors = lowest_eigenpairs(rough, lifted, count)
     xp = array_namespace(values)
@@ -120,7 +121,7 @@ def _shown_eigenpairs(rough: Array, lifted: Array, noise: float, count: int) -> 
 def solve_whitened(
     whitening: Whitening, second_differences: Array, n_components: int | None, *, n_codes: int
 ) -> Embedding:
-    """Return the same as `solve_closed_form`, given the eigendecomposition of V."""
+    """Return the same as `solve_closed_form`, given the eigendecomposition of the covariance."""
     white = whitening.matrix
     xp = array_namespace(white)
     count = whitening.rank if n_components is None else min(n_components, whitening.rank)
@@ -133,5 +134,5 @@ def solve_whitened(
 
 
 def noise_curvature(n_codes: int) -> float:
-    """Return the expected ``||A D||^2`` if A is one row of `n_codes` values of white noise with unit variance."""
+    """Return the expected squared norm of the second differences of `n_codes` values of unit white noise."""
     return NOISE_ROUGHNESS * (n_codes - 2)

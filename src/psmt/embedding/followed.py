@@ -130,7 +130,7 @@ class FollowedEmbedding:
         self._engine: Engine | None = None
 
     def update(self, moments: WindowMoments) -> Embedding:
-        """Return the embedding of the present window."""
+        """Return the embedding of the present window, tracked from the last one or solved in closed form."""
         change = moments.last_change(self._changes, centred=self.centred, half_stencils=self.half_stencils)
         stays = moments.changes == self._changes
         self._changes = moments.changes
@@ -220,7 +220,7 @@ def _with_guards(found: Embedding, wanted: int) -> Embedding:
 
 
 class View(NamedTuple):
-    """The sums and the noise of a window, from which `Track` computes V and S."""
+    """The sums and the noise of a window, from which `Track` computes the matrices V and S."""
 
     sums: Sums
     constant: Mask  # atoms (n_features,) that do not vary
@@ -308,19 +308,19 @@ class Track:
         return True
 
     def _good_shifts(self) -> tuple[complex, ...]:
-        """Return the shifts that suit the present eigenvalues."""
+        """Return shifts for the operators ``(S - shift V)^-1`` that suit the present eigenvalues."""
         last = float(self.eigenvalues[self.wanted])
         nodes = _MORE_NODES if _has_more_nodes(self._engine, self.wanted) else NODES
         return tuple(last * node for node in nodes)
 
     def _probe_vectors(self, *shape: int) -> Array:
-        """Return normal random numbers of the given shape. On a GPU they are drawn only once, as transfers are slow."""
+        """Return normal random numbers of the given shape. On a GPU they are drawn once, because transfers are slow."""
         if not self._engine.captures or shape not in self._probes:
             self._probes[shape] = self._engine.array(self._random.standard_normal(shape))
         return self._probes[shape]
 
     def _correct(self, pencil: Pencil) -> None:
-        """Correct the directions: estimate their errors from residuals, and take a Rayleigh-Ritz step with these."""
+        """Correct the directions by a Rayleigh-Ritz step that includes their errors, estimated from residuals."""
         mixing = self._probe_vectors(self.wanted, min(self.wanted, _MIXTURES))
         (errors,) = self._errors(pencil, self.directions, self.eigenvalues, mixing, self._inverses[-1])
         self._rayleigh_ritz(pencil, (errors, *pencil.times(errors)))

@@ -54,7 +54,7 @@ def second_moment_of_differences(sums: Sums) -> Array:
 
 
 def variances_of(squares: Array, total: Array, n: int, *, centred: bool) -> Array:
-    """Return the diagonal (n_features,) of V for n codes, given the sums of their squares and of the codes."""
+    """Return the variance of each atom (n_features,), given the sum of n codes and the sum of their squares."""
     if not centred:
         return squares / n
     variances = (squares - total * (total / n)) / (n - 1)
@@ -67,7 +67,7 @@ def _captured_peak(engine: Engine) -> Callable[[Array], Array]:
 
 
 def change_weights(n: int, *, centred: bool, half_stencils: bool) -> tuple[Array, Array]:
-    """Return the weights (k,) of the k outer products that change V, and of those that change S, when n codes slide."""
+    """Return the weights (k,) of k outer products that change V, and S, when a window of n codes slides by one."""
     curvature = [0.0, 0.0, 1.0, -1.0] + [1.0, -1.0, 1.0, -1.0] * half_stencils
     covariance = np.zeros(len(curvature))
     covariance[:2] = (n / (n + 1) / (n - 1), -(n + 1) / n / (n - 1)) if centred else (1.0 / n, -1.0 / n)
@@ -154,7 +154,7 @@ class WindowMoments:
         return kept
 
     def last_change(self, since: int, *, centred: bool = True, half_stencils: bool = False) -> LowRankChange | None:
-        """Return how the last slide changed V and S, or None if that is not known.
+        """Return how the last slide changed the matrices V and S, or None if that is not known.
 
         It is known if this slide is the only change of the window since the attribute `changes` was equal to `since`.
         """
@@ -194,7 +194,7 @@ class WindowMoments:
 
     @property
     def peak_activity(self) -> Array:
-        """Return the largest sum of a code as an array (), with outliers clipped, or zero if there are no codes."""
+        """Return the largest sum of a code in the window, with outliers clipped. Without codes it is zero."""
         return _captured_peak(self.engine)(self.window.activities)
 
     @property
@@ -229,8 +229,8 @@ class WindowMoments:
     def second_differences(self, *, half_stencils: bool = False) -> Array:
         """Return S (n_features, n_features), the second moment of the second differences of the window's codes.
 
-        S is ``A D D' A'`` in the paper. There D also has a column at each end of the window, which is the last code
-        minus half its neighbour (a half stencil). These two terms are added only with `half_stencils`.
+        The paper adds a half stencil at each end of the window: the end code minus half of its neighbour. These two
+        terms are included only with `half_stencils`.
         """
         return second_moment_of_differences(self.window.sums(half_stencils=half_stencils))
 
@@ -248,7 +248,7 @@ class WindowMoments:
 
     @staticmethod
     def schema(n_codes: Size, n_features: Size) -> dict[str, Field]:
-        """Return the schema of the saved state of a window with `n_codes` codes."""
+        """Return the shapes and bounds that the saved arrays must have, for a window of `n_codes` codes."""
         matrix = Field((n_features, n_features), low=-LARGEST_SQUARE, high=LARGEST_SQUARE)
         return {
             "codes": Field((n_codes, n_features), low=0.0),
@@ -261,7 +261,7 @@ class WindowMoments:
         }
 
     def set_state(self, state: Mapping[str, NDArray[Any]], /) -> Self:
-        """Restore the codes and sums that `get_state` returned, without rounding."""
+        """Restore exactly the codes and sums that `get_state` returned."""
         self._begin(self.engine.array(state["codes"]), state["begins"].astype(bool) if "begins" in state else None)
         made = self.get_state()
         for name in ("products", "curvature", "total"):

@@ -56,7 +56,7 @@ class Pencil(Resident):
 
     @property
     def curvature(self) -> float:
-        """Return the second moment of the second differences of the noise, divided by the variance of the noise."""
+        """Return the second moment of the second differences of white noise with unit variance."""
         return noise_curvature(self.sums.n)
 
     def times(self, vectors: Array) -> tuple[Array, Array]:
@@ -93,7 +93,7 @@ class Pencil(Resident):
 
 
 def window_noise(squares: Array, total: Array, *, n: int, centred: bool, rank_tol: float) -> tuple[Mask, Array]:
-    """Return a mask (n_features,) of constant atoms, and the noise variance () of `Pencil`, from sums over n codes."""
+    """Return a mask (n_features,) of constant atoms, and the regularising noise variance, from sums over n codes."""
     variances = variances_of(squares, total, n, centred=centred)
     return ~moving(variances), noise_variance(variances, rank_tol)
 
@@ -159,14 +159,14 @@ def products_on(pencil: Pencil, directions: Array, eigenvalues: Array) -> tuple[
 def reduce(
     pencil: Pencil, known: Known, *proposals: Array, dependent: bool = False
 ) -> tuple[Array, Array, Array, Array]:
-    """Project the pencil onto n known and m proposed directions. Return a symmetric eigenproblem and how it was made.
+    """Project the pencil onto n known and m proposed directions, and return the smaller eigenproblem.
 
-    `proposals` are three matrices (n_features, m): the proposed directions D, ``V D`` and ``S D``. Returned are the
-    matrix (n + m, n + m) of the eigenproblem, the whitening matrix (n + m, n + m), the known directions and the
-    proposed ones. The first matrix is NaN if V is not positive definite, if D has a NaN, or if the variance of the
-    noise has changed. The size of the problem is fixed: a direction in D that depends on the others gets a larger
-    eigenvalue than all others, and is so never chosen. With `dependent`, a combination of known and proposed directions
-    without variance gets such an eigenvalue too. This takes longer, and cannot be part of a CUDA graph.
+    `proposals` are three matrices (n_features, m): the proposed directions D, ``V D`` and ``S D``. Four arrays are
+    returned: the symmetric matrix (n + m, n + m) of the eigenproblem, the whitening matrix (n + m, n + m), the known
+    directions, and the proposed ones. The first matrix is NaN if V is not positive definite, if D has a NaN, or if the
+    variance of the noise has changed. The size of the problem is fixed. So a direction in D that depends linearly on
+    the others gets a larger eigenvalue than all others, and is never chosen. With `dependent`, so does a combination of
+    known and proposed directions without variance; this takes longer and cannot be part of a CUDA graph.
     """
     directions, eigenvalues, covariance, curvature = known
     xp, n = array_namespace(directions), directions.shape[1]
@@ -238,12 +238,12 @@ def turn(
     wanted: int,
     block: int,
 ) -> tuple[Array, Array, Array, Array]:
-    """Return eigenvalues (n,), directions (n_features, n), embedding matrix (wanted, n_features), and an error ().
+    """Return eigenvalues (n,), directions (n_features, n), embedding matrix (wanted, n_features), and error (a scalar).
 
     `values` and `vectors` are the eigenpairs of the matrix that `reduce` returned with the next three arrays. Each
-    operator proposed `block` directions. `probe` (n_features, k) are random vectors for `_aligned`. The error ()
-    extrapolates from the contributions of the last two operators how much one more operator would change the wanted
-    directions. It is the sine of an angle, or infinite if digits were lost.
+    operator proposed `block` directions. `probe` (n_features, k) are random vectors for `_aligned`. The error estimates
+    how much one more operator would change the wanted directions, extrapolated from the contributions of the last two.
+    It is the sine of an angle, or infinite if digits were lost.
     """
     xp, n = array_namespace(values), directions.shape[1]
     part = vectors[:, :wanted] ** 2
@@ -294,11 +294,11 @@ def mixed_errors(
 def estimate_error(
     pencil: Pencil, directions: Array, eigenvalues: Array, mixing: Array, inverse: InverseOperator
 ) -> tuple[Array]:
-    """Return the estimated sine () of the largest angle between the wanted directions and the exact subspace.
+    """Return the sine of the largest angle between the wanted directions and the exact subspace, as estimated.
 
-    The errors of random combinations, with coefficients `mixing` (wanted, k), estimate the sum of the errors of all
-    directions, which bounds the largest angle. The shift of the operator `inverse` is close to the largest wanted
-    eigenvalue.
+    `mixing` (wanted, k) are the coefficients of random combinations of the directions. The errors of these combinations
+    estimate the sum of the errors of all directions, which bounds the largest angle. The shift of the operator
+    `inverse` is close to the largest wanted eigenvalue.
     """
     xp, wanted = array_namespace(directions), len(mixing)
     (errors,) = mixed_errors(pencil, directions, eigenvalues, mixing, inverse)

@@ -143,7 +143,7 @@ class Dynamics(Extrapolation):
         self.learn_window(self._frames[:-n], codes, embedding, self._begins[:-n])
 
     def receive(self, frame: Array, code: Callable[[], Array], window: Window | None, *, begins: bool) -> None:
-        """Receive the next frame (n_features,). If `window` is given, learn the matrix again every few frames."""
+        """Update the state with the next frame (n_features,). If `window` is given, learn again every few frames."""
         self._frames = np.concatenate([self._frames[1:], frame[None]])
         self._begins = np.append(self._begins[1:], begins)
         self._since += 1
@@ -165,7 +165,7 @@ class Dynamics(Extrapolation):
         self._weights, self._row_states = _solve(own, others, ANCHORS[self._anchor], self.penalty), states[-1]
 
     def _rows(self, frames: Array, points: Array, learned: int | None = None) -> Array:
-        """Return rows (time, n) of frames and points, scaled by statistics of the first `learned` rows (None: all)."""
+        """Return rows (time, n) of frames and points, centred and scaled by the first `learned` rows (None: all)."""
         known = slice(learned)
         self._frame_mean, self._point_mean = frames[known].mean(axis=0), points[known].mean(axis=0)
         deviations = frames - self._frame_mean
@@ -227,7 +227,7 @@ class Dynamics(Extrapolation):
     # State
 
     def get_state(self) -> State:
-        """Return copies of all learned arrays, of the frames of the window, and of the present state of the series."""
+        """Return copies of all learned arrays, the frames of the window, and the present state of the dynamics."""
         return super().get_state() | {"frames": self._frames.copy(), "begins": self._begins.astype(np.int8)}
 
     def set_state(self, state: Mapping[str, NDArray[Any]], /) -> None:
@@ -316,7 +316,7 @@ def next_state(state: Array, row: Array) -> Array:
 
 @dataclass(frozen=True)
 class Moments:
-    """Sums for the regression: over pairs of a state s and the row y that follows it."""
+    """Sums over time for the regression of a row y on the state s before it."""
 
     inputs: Array  # sum of s s' (3 n, 3 n)
     outputs: Array  # sum of s y' (3 n, n)

@@ -14,7 +14,7 @@ from psmt.types import Array
 
 
 class Linear(Extrapolation):
-    """The paper's rule, which repeats the last step: the next point is ``2 b - c`` after the points c and b."""
+    """The paper's rule, which repeats the last step: after the points c and b, the next point is ``2 b - c``."""
 
     name = "linear"
 
@@ -151,7 +151,7 @@ class Phase(_Correlation):
         self._planes: dict[int, NDArray[np.complex128]] = {}
 
     def observe(self, points: Array, pictures: Array) -> None:
-        """Learn from three points (3, n_components). First the third is predicted, to learn the shares of planes."""
+        """Learn from three points (3, n_components). The shares of planes are learned by predicting the third point."""
         before, now, came = points[:, : self._SHOWN]
         width = max(len(now), len(self._lagged))
         straight = self.planes(len(now)) @ self._line.advance(before, now)

@@ -39,7 +39,7 @@ UNCHECKED_LINALG = "cholesky_ex solve_ex solve_triangular"
 
 
 class Namespace(Protocol):
-    """An array library: a module with all `FUNCTIONS`. Its arrays must be writable and have operators and `mT`."""
+    """The module of an array library with all `FUNCTIONS`. Its arrays are writable and have operators and `mT`."""
 
     linalg: Namespace
     inf: float
@@ -60,7 +60,7 @@ def is_numpy_array(array: object) -> bool:
 
 
 def array_namespace(array: AnyArray) -> Namespace:
-    """Return the namespace of an array's library, which is looked up once for each type of array.
+    """Return the array library (a module) of an array. The library is looked up once for each type of array.
 
     >>> bool(array_namespace(np.zeros(3)).all(np.array([True, True])))
     True
@@ -162,7 +162,7 @@ def _mirrored(lower: Array) -> Array:
 
 
 def inverse_cholesky_unchecked(matrix: Array) -> tuple[Array, Mask]:
-    """Return the inverse (n, n) of the Cholesky factor, and whether it exists (). Does not wait for a GPU."""
+    """Return the inverse (n, n) of the Cholesky factor, and whether it exists, without waiting for a GPU."""
     xp = array_namespace(matrix)
     if is_numpy_array(matrix):
         factor, info = lapack.dpotrf(matrix, lower=1, clean=1)
@@ -181,7 +181,7 @@ def solve_unchecked(matrix: Array, right: Array) -> Array:
 
 
 def orthonormal_columns(matrix: Array) -> Array:
-    """Return orthonormal columns (n, m). For each k, the first k span the space of the first k columns of the matrix.
+    """Return orthonormal columns (n, m). Their first k span the same space as the first k of `matrix`, for each k.
 
     In libraries other than NumPy, three Cholesky factorisations are used, which do not wait for a GPU. A zero column
     then stays zero, and all columns are NaN if a factorisation fails.
@@ -227,7 +227,7 @@ def subtract_outer(matrix: Array, left: Array, right: Array) -> Array:
 
 
 def few_times(matrix: Array, vectors: Array) -> Array:
-    """Return the product of a matrix (n, m) and columns (m, k). If k is small, it multiplies one by one, for speed."""
+    """Return the product (n, k) of a matrix (n, m) and `vectors` (m, k). Few columns are multiplied one by one."""
     if is_numpy_array(matrix) and vectors.shape[1] <= FEWEST:
         return np.stack([matrix @ vector for vector in vectors.T], axis=1)
     return matrix @ vectors
@@ -252,7 +252,7 @@ def contiguous(matrix: Array) -> Array:
 
 
 def sum_by_group(values: Array, group: Ints, n_groups: int) -> Array:
-    """Return sums (n, n_groups) of the columns of `values` (n, m). `group` (m,) is the group of each column."""
+    """Return the sum of the columns of `values` (n, m) in each group (n, n_groups). `group` (m,) numbers the groups."""
     if is_numpy_array(values):
         return np.array([np.bincount(group, row, n_groups) for row in values], dtype=np.float64)
     own: Any = values  # torch's own methods
@@ -260,10 +260,9 @@ def sum_by_group(values: Array, group: Ints, n_groups: int) -> Array:
 
 
 def number_groups(order: Ints, differs: Mask) -> Ints:
-    """Return the group number (n,) of each item.
+    """Return the group number (n,) of each item. `order` (n,) sorts the items so that groups are contiguous.
 
-    `order` (n,) sorts the items. `differs` (n - 1,) is True where an item and the one before it, in this order, belong
-    to different groups.
+    `differs` (n - 1,) is True where a sorted item and the one before it belong to different groups.
     """
     xp = array_namespace(order)
     group = xp.zeros_like(order)
@@ -281,7 +280,7 @@ def first_indices(group: Ints) -> Ints:
 
 
 def first_of_group(group: Ints) -> Ints:
-    """Return, for each item, the index (n,) of the first item in its group. Group numbers (n,) are below n."""
+    """Return, for each of n items, the index (n,) of the first item in its group. Group numbers are below n."""
     if is_numpy_array(group):
         _, first, inverse = np.unique(group, return_index=True, return_inverse=True)
         return np.asarray(first[inverse])
@@ -291,7 +290,7 @@ def first_of_group(group: Ints) -> Ints:
 
 
 def robust_peak(values: Array) -> Array:
-    """Return the maximum () of values (n,) >= 0 in order of time, with outliers clipped. Without values it is zero.
+    """Return the maximum of values (n,) >= 0 in order of time, with outliers clipped. Without values it is zero.
 
     Without outliers this is exactly the maximum. The latest two values are never clipped, because step 6 extrapolates
     from them.
@@ -306,7 +305,7 @@ def robust_peak(values: Array) -> Array:
 
 
 def _quantile(ordered: Array, share: float) -> Array:
-    """Return the quantile () of values (n,) in ascending order, by linear interpolation."""
+    """Return the quantile at the level `share` of values (n,) in ascending order, by linear interpolation."""
     at = share * (len(ordered) - 1)
     below = int(at)
     above = min(below + 1, len(ordered) - 1)
@@ -316,8 +315,8 @@ def _quantile(ordered: Array, share: float) -> Array:
 def drawn_back(wanted: Array, start: Array, length: Array, reach: Array | float) -> Array:
     """Return `wanted` (..., n), moved towards `start` (n,) where it is farther away than `reach`.
 
-    `length` () or (..., 1) is the distance from `start` to `wanted`, in any norm. Where it exceeds `reach`, the result
-    lies on the line from `start` to `wanted`, at the distance `reach` from `start`.
+    `length`, a scalar or (..., 1), is the distance from `start` to `wanted`, in any norm. Where it exceeds `reach`, the
+    result lies on the line from `start` to `wanted`, at the distance `reach` from `start`.
     """
     xp = array_namespace(wanted)
     too_far: Mask = length > reach

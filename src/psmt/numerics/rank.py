@@ -54,17 +54,17 @@ class Whitening:
 
     @property
     def dual(self) -> Array:
-        """Return the matrix D (n_features, k) with ``W' D = I``, W being `matrix`. ``P = C W'`` gives ``C = P D``."""
+        """Return the matrix D (n_features, k) for which ``W' D = I``, where W is the whitening matrix."""
         return self.directions * array_namespace(self.variances).sqrt(self.variances)
 
     @property
     def noise_share(self) -> Array:
-        """Return the fraction (k,) of the variance of each direction that is noise."""
+        """Return, for each direction, the fraction (k,) of its variance that is noise."""
         return self.noise / self.variances
 
 
 def noise_variance(variances: Array, rank_tol: float) -> Array:
-    """Return the variance n () of the regularising noise, given the variances of the atoms (n_features,).
+    """Return the variance of the regularising noise, given the variances of the atoms (n_features,).
 
     It is about `rank_tol` times the mean variance of the atoms, weighted by variance so that unused atoms do not count.
     It changes in steps, with short smooth ramps between them, so that most slides of the window do not change it.
@@ -80,7 +80,7 @@ def noise_variance(variances: Array, rank_tol: float) -> Array:
 
 
 def moving(variances: Array) -> Mask:
-    """Return a mask of the atoms that vary, given their variances (n_features,). Other atoms get zero columns in P."""
+    """Return a mask (n_features,) of the atoms that vary, given their variances. Other atoms get zero columns in P."""
     return (variances > NULL * array_namespace(variances).max(variances)) & (variances > _LEAST)
 
 
