@@ -99,8 +99,8 @@ class CutDetector(AttributeState):
         The error of a cut must also exceed a factor times the largest of this many recent errors, without those of
         cuts. Use it for frames of few features, whose errors vary so much that a mean says little.
     worst : float
-        This factor is ``worst / d**2``. Here d is the squared difference from the frame before, as a fraction of the
-        picture's variance, and at most 1.
+        The factor of `n_recent` is ``worst / d**2``, where d (at most 1) is the mean squared difference from the frame
+        before, divided by the picture's variance.
     fewest : int
         The first `fewest` frames of each call are never cuts. Use 0 with `observe`, which passes one frame per call.
     """

@@ -78,10 +78,10 @@ def moments(codes: Array) -> Result:
 def embed_group(sums: Sequence[Result], n_volumes: int, dictionary: Array, n_components: int) -> Array:
     """Return the matrix (n_components, n_atoms) that maps codes to trajectories, given the `moments` of each person.
 
-    `n_volumes` is the number of volumes of all people. Directions of the embedding have variance one, even those along
-    which the brain hardly moves. So each direction is replaced by its pattern: its covariance with the regions, times
-    its smoothness relative to noise. The components of a trajectory are the principal components of these patterns.
-    Distances between points are then distances between patterns of activity.
+    `n_volumes` is the number of volumes of all people. In the embedding, all directions have variance one, even those
+    along which the brain hardly moves, so distances mean little. Therefore each direction is replaced by its pattern:
+    its covariance with the regions, times its smoothness relative to noise. Trajectories are expressed in the principal
+    components of these patterns, so that their distances are distances between patterns of activity.
     """
     products = np.sum([one["products"] for one in sums], axis=0)
     curvature = np.sum([one["curvature"] for one in sums], axis=0)

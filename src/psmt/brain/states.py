@@ -1,7 +1,7 @@
 """States of a trajectory: attractors between which a Markov chain switches.
 
-Each state has a place in the embedding. From volume to volume, a trajectory keeps a fraction of its position, the
-memory (because the blood response is slow), and moves towards the place of the present state:
+Each state has a place in the embedding. From volume to volume, a trajectory keeps a fraction of its position (the
+memory, as the blood response is slow) and moves towards the place of the present state:
 
     y_t = memory * y_(t-1) + (1 - memory) * place_(s_t) + noise.
 

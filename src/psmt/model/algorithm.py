@@ -200,9 +200,9 @@ class PSMT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learning):
         ----------
         horizon : int, (time, n_features) array or table, optional
             None predicts the next frame (n_features,). A number predicts that many frames (horizon, n_features), each
-            from the predictions before it. An array of rows, as scikit-learn passes to `predict`, returns predictions
-            (time, n_features): a copy of the model receives the rows one by one, and its prediction after row i is an
-            estimate of row i + 1.
+            from the predictions before it. Given an array of rows, as scikit-learn passes to `predict`, the result has
+            one prediction per row (time, n_features): a copy of the model receives the rows one by one and, after row
+            i, predicts row i + 1.
         interval : float, optional
             Coverage of prediction intervals, such as 0.9. The result is then an `Interval` with the fields
             ``predicted``, ``lower`` and ``upper``. The coverage holds for each feature and each step separately. Bounds

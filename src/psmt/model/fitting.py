@@ -132,7 +132,7 @@ class Learning(FittedState):
         return self
 
     def _standardised(self, given: Array, parts: Sequence[int]) -> tuple[Scaling, Array]:
-        """Standardise each series. Return the scaling of the last one, and all frames. `parts` are the lengths."""
+        """Standardise each series. Return the scaling of the last one, and all frames. `parts` are series lengths."""
         if not self.standardise:
             return Scaling.none(given.shape[1]), given
         series = np.split(given, np.cumsum(parts)[:-1])
@@ -205,7 +205,7 @@ class Learning(FittedState):
         return np.asarray(coder.transform(frames))
 
     def check_next(self, X: ArrayLike, *, reset: bool = False, minimum: int = 1) -> Array:
-        """Validate frames and return them (time, n_features). Unless `reset`, names must be those given to `fit`."""
+        """Validate frames and return them (time, n_features). Unless `reset`, compare feature names with `fit`'s."""
         frames = check_series(X, minimum=minimum, largest=self._largest)
         validate_data(self, X, skip_check_array=True, reset=reset)
         return frames

@@ -128,8 +128,7 @@ class ForecastErrors(AttributeState):
 def _quantile(ordered: Array, level: Array) -> Array:
     """Return the quantiles (...) of sorted errors (n, ...) along the first axis, at levels (...).
 
-    Beyond the smallest and the largest error, quantiles are extrapolated linearly. So a level may be below 0 or above
-    1.
+    Beyond the smallest and the largest error, quantiles are extrapolated linearly. Levels may be below 0 or above 1.
 
     >>> _quantile(np.arange(99.0)[:, None], np.array([0.5])).tolist()
     [49.0]

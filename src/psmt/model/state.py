@@ -84,8 +84,8 @@ class Parameters(Forecaster):
 
         The dictionary is learned from the frames of the window. Second differences have half stencils at both ends. The
         covariance V of the codes is not regularised. Step 7 neither bounds the code nor merges parallel atoms. Where
-        the paper leaves something open, this model does as every `PSMT`: a singular V is inverted on its range, and an
-        atom that does not vary in the window keeps its activity.
+        the paper leaves something open, this model behaves like any `PSMT`: a singular V is inverted on its range, and
+        an atom that does not vary in the window keeps its activity.
 
         >>> from psmt import PSMT
         >>> model = PSMT.literal(n_atoms=24, window=200)

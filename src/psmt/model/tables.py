@@ -89,7 +89,7 @@ class TableForm:
         return pd.RangeIndex(1, n + 1)
 
     def following(self, rows: Any) -> Any:
-        """Return the index of one-step predictions made after each row of `rows`, the table of this form."""
+        """Return the index of the predictions made after each row of `rows`: the labels of the rows that follow."""
         import pandas as pd
 
         return rows.index[1:].append(self.after(1)) if self.kind else pd.RangeIndex(1, len(rows) + 1)

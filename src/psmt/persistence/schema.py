@@ -106,7 +106,7 @@ Bound: TypeAlias = float | tuple[float, ...]
 
 
 class SchemaError(ValueError):
-    """A state differs from its schema. The message names the array."""
+    """The arrays of a state do not match their schema. The message names the array."""
 
 
 class Layout(Protocol):
@@ -149,7 +149,7 @@ def counter(least: int = 0, most: int = 2**53) -> Field:
 
 
 def faded(memory: float, most: float = 1.0) -> float:
-    """Return an upper bound of an exponentially discounted sum of terms, each at most `most`.
+    """Return a bound of a sum of terms <= `most`, with weights that decay by exp(-1 / memory) from term to term.
 
     >>> round(faded(8.0), 3)
     8.51
