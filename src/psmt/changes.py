@@ -194,7 +194,7 @@ class FrameWatch(AttributeState):
     _FEWEST = 10  # number of errors that must be known before a cut can be detected
     _NEW = 25
     """Number of frames for which a scene counts as new. On films, repeating the last code for this long is about as
-    good as repeating it until the model has predicted better."""
+    good as repeating it until the model predicts better."""
 
     state_arrays = ("_frames", "_norms")
 

@@ -203,7 +203,7 @@ def test_parameters_of_former_versions_are_read_from_files(fitted):
     PSMT.stored_schema(header, arrays)
     assert PSMT.from_stored(header, arrays).predict().tobytes() == fitted.predict().tobytes()
     header["parameters"]["solver"] = "sgd"
-    with pytest.raises(ValueError, match=r"solver=.sgd. went with psmt 0\.3; fit the model again"):
+    with pytest.raises(ValueError, match=r"solver=.sgd. was removed in psmt 0\.3; fit the model again"):
         PSMT.stored_schema(header, arrays)
 
 

@@ -26,7 +26,7 @@ FILM = np.cos(np.arange(8)[:, None, None] + np.add.outer(np.arange(12), np.arang
 @pytest.mark.parametrize(
     ("given", "told"),
     [
-        ([[1.0, 2.0]] * 59 + [[1.0]], "no array can be made of"),
+        ([[1.0, 2.0]] * 59 + [[1.0]], "is no array of numbers"),
         (np.ma.masked_greater(SERIES, 0.5), "masked values"),
         (1e200 * SERIES, "beyond 1e\\+36"),
         (pd.DataFrame(SERIES, columns=list("abcab")), "several columns named 'a'; rename them"),

@@ -44,8 +44,8 @@ MEMORIES = (0.9, 0.5)
 describe only a few jumps. The second bound is used in this case."""
 
 REACHED = 0.025
-"""A state's place is reached if at least this share of the volumes lies as far from the mean, or
-further, in the direction of this place."""
+"""A state's place is reached if at least this share of the volumes lies at least as far
+from the mean, in the direction of this place."""
 
 
 @dataclass(frozen=True)

@@ -55,13 +55,13 @@ EMBEDDING_TOL = 3e-7
 """Default tolerance of the tracked subspace. Predictions are then within 1e-5 of the patch's contrast of those by the
 closed form from the same codes."""
 
-# When tracking pays, and how exact it must be
+# When tracking is faster than solving, and its tolerance
 _APART = 5.0  # guards are added until their eigenvalues reach this multiple of the largest wanted one,
 _FEWEST_GUARDS, _MOST_GUARDS = 24, 192  # between these numbers
 _MOST = 0.6  # if there are more tracked directions than this fraction of the atoms in use, the closed form is as fast
-_FEWEST = 160  # with fewer atoms in use than this and the tracked directions, the closed form is as fast
+_FEWEST = 160  # with fewer atoms in use than this plus the tracked directions, the closed form is as fast
 _FEW_CODES, _TIGHTER = 2.0, 0.1  # with fewer codes per atom, predictions magnify errors: `tol` is scaled by this factor
-_FEWEST_OF_FEW = 513  # then up to 512 atoms in use, the closed form is on average as fast
+_FEWEST_OF_FEW = 513  # with so few codes, the closed form is as fast up to 512 atoms in use
 _STAYS = 0.8  # tracking goes on until the number of atoms in use falls below this fraction of what it needs to start
 
 # Operators
@@ -71,13 +71,13 @@ real ones, because its image has a real and an imaginary part. One shift leaves 
 third one costs more than guards that have the same effect: 12 more of them reduce the error to a tenth."""
 _MORE_NODES, _MOST_BESIDE_MORE = (0.08 + 0.08j, 0.3 + 0.1j, 0.6 + 0.12j, 0.95 + 0.12j), 48
 """Shifts and largest number of guards where the eigenproblem of the tracked directions costs more than operators do."""
-_MANY = 128  # this is so on a GPU, and with at least this number of wanted directions
+_MANY = 128  # these are used on a GPU, and from this number of wanted directions on
 
 # Steps
-_EXACT = 32  # slides after which the projections of V and S are computed afresh
+_EXACT = 32  # slides after which the projections of V and S are computed again
 _CORRECTIONS, _FALL = 4, 3.0  # largest number of further steps; each must reduce the error by at least this factor
-_MIXTURES = 24  # random mixtures of residuals in a further step
-_PROBES = 8  # random mixtures that the error is estimated from; with 2, one estimate in 100 is a tenth of the error
+_MIXTURES = 24  # random combinations of residuals in a further step
+_PROBES = 8  # random combinations for error estimates; with 2, one estimate in 100 is a tenth of the error
 
 
 @dataclass(eq=False)

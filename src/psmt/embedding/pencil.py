@@ -35,7 +35,7 @@ _DOUBTFUL = 1e-3
 V and S have lost digits."""
 
 _REFINED = 1e-10  # relative change by a refinement from which a further one is not needed
-_ROUNDING = 1e-11  # a mixture of directions with less than this fraction of their variance is only rounding
+_ROUNDING = 1e-11  # a combination of directions with less than this fraction of their variance is only rounding
 _PROPORTIONAL = 1e-7  # largest relative difference between activities that count as proportional
 _RIDGE = 1e-10  # this fraction of a proposed direction's variance counts as rounding
 
@@ -305,7 +305,7 @@ def estimate_error(
     mixed, n = directions[:, :wanted] @ mixing, errors.shape[1]
     images, _ = pencil.times(xp.concat([errors, mixed], axis=1))
     outside = xp.sum(errors * images[:, :n]) - xp.sum((directions.T @ images[:, :n]) ** 2)
-    # The variance of the mixtures is known. A difference from it is accumulated rounding.
+    # The variance of the combinations is known. A difference from it is accumulated rounding.
     size = xp.sum(mixing**2)
     drift = xp.abs(xp.sum(mixed * images[:, n:]) / size - 1.0)
     return (xp.sqrt(wanted * xp.where(outside > 0, outside, 0.0) / size) + drift,)

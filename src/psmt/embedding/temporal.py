@@ -155,7 +155,7 @@ class TemporalEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         if self.n_components is not None and self.n_components > self.rank_:
             raise ValueError(
                 f"n_components={self.n_components} is more than the rank {self.rank_} of the window's codes; "
-                f"use n_components <= {self.rank_}, a longer or livelier window, or a smaller rank_tol"
+                f"use n_components <= {self.rank_}, a longer window, one with more motion, or a smaller rank_tol"
             )
         how = {"centred": self.centred, "half_stencils": self.half_stencils}
         found = embed_window(self.moments_, self.n_components, rank_tol=self.rank_tol, **how)

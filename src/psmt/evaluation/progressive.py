@@ -121,7 +121,7 @@ class FrameRow(NamedTuple):
     surprise: float
     """The method's surprise at the frame, or NaN if the method reports none."""
     cut: int
-    """1 if the method takes the frame for the first frame of another scene, else 0."""
+    """1 if the method detects that the frame begins another scene, else 0."""
     colour_mse: float = np.nan
     """Mean squared error over red, green and blue, or NaN if the method predicts no colour."""
     colour_copy_mse: float = np.nan

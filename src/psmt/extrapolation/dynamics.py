@@ -23,8 +23,8 @@ from psmt.persistence.schema import Field, State
 from psmt.types import Array, Ints, Mask
 from psmt.utils.validation import LARGEST
 
-MEMORY = 6.0  # number of rows after which the weight of a row in the fading mean has fallen to 1/e
-PARTS = 3  # parts of a state: the latest row, the row before it, the fading mean
+MEMORY = 6.0  # number of rows after which the weight of a row in the exponential mean has fallen to 1/e
+PARTS = 3  # parts of a state: the latest row, the row before it, the exponential mean
 OWN = 0.02  # penalty on the weights of a coordinate's own past, relative to the penalty on the others
 WEIGHTS = (1.0, 2.0, 3.0)  # relative penalties on the parts of the state, larger for the more distant past
 

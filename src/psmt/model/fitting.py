@@ -94,7 +94,7 @@ class Learning(FittedState):
         if isinstance(self.n_components, Integral) and self.n_components > rank:
             raise ValueError(
                 f"n_components={self.n_components} is more than the rank {rank} of the window's codes; "
-                f"use n_components <= {rank}, n_components='auto', or a longer or livelier window"
+                f"use n_components <= {rank}, n_components='auto', a longer window, or one with more motion"
             )
         recent, seams = np.array(past[-self.window_ :]), begins[-self.window_ :]
         if self.on_cut == "hold" and self._extrapolation.n_folds:  # the matrix must not learn from steps across a cut

@@ -245,7 +245,7 @@ class FittedState(Parameters):
     @classmethod
     def stored_schema(cls, header: Header, layouts: Mapping[str, Layout]) -> dict[str, Field]:
         """Return the schema that the arrays of a model file must match. Raise an error if the header is invalid."""
-        # A coder is not a value of JSON.
+        # JSON cannot store a coder.
         own = cls._parameter_constraints | {"coder": nothing} | _FORMER
         values = {
             "parameters": mapping(own, complete=False),
@@ -351,6 +351,6 @@ def _stored_parameters(header: Header) -> dict[str, Any]:
     """Return the constructor parameters in a file's header. Parameters that an older file lacks keep their defaults."""
     parameters = dict(header["parameters"])
     if parameters.get("solver") == "sgd":
-        raise ValueError("solver='sgd' went with psmt 0.3; fit the model again: the closed form is its minimum")
+        raise ValueError("solver='sgd' was removed in psmt 0.3; fit the model again: the closed form is its minimum")
     former = {name: parameters.pop(name) for name in _FORMER if name in parameters}
     return parameters | ({"half_stencils": former["ends"]} if "ends" in former else {})

@@ -144,7 +144,7 @@ def inverse_symmetric(matrix: Array) -> Array:
     """Return the inverse (n, n) of a real or complex symmetric matrix. In NumPy, the inverse is exactly symmetric."""
     if not is_numpy_array(matrix):
         return array_namespace(matrix).linalg.inv(matrix)
-    # LAPACK's routines for symmetric matrices are not blocked, and take half as long again as those for general ones.
+    # LAPACK's routines for symmetric matrices are not blocked, and take 1.5 times as long as those for general ones.
     factorise, invert = scipy.linalg.get_lapack_funcs(("getrf", "getri"), (matrix,))
     factor, pivots, info = factorise(matrix)
     if not info:

@@ -21,7 +21,7 @@ from psmt.types import Array, Mask
 
 RANK_TOL = 5e-9
 """The noise variance n divided by the variance of the more active atoms, up to a factor of sixteen. The window does not
-determine mixtures of atoms whose variance is far below n. The errors of predictions hardly depend on this value between
+determine combinations of atoms whose variance is far below n. Prediction errors hardly depend on this value between
 5e-10 and 1e-7. A larger value departs further from the paper. With a smaller value, rounding errors become visible."""
 
 NOISE_ROUGHNESS = 1.5  # variance of a second difference a_t - (a_(t-1) + a_(t+1)) / 2 of white noise of variance one

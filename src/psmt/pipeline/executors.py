@@ -243,7 +243,7 @@ class ClusterExecutor(Executor):
         def connect() -> None:
             try:
                 client.__init__(address, timeout=_CONNECT_SECONDS, set_as_default=False)
-            except Exception as error:  # Dask raises what it pleases for servers that are no schedulers
+            except Exception as error:  # Dask raises various errors for servers that are not schedulers
                 failed.append(error)
 
         # In a thread, because Dask waits forever for a server that accepts a connection and says nothing.

@@ -92,7 +92,7 @@ def as_array(values: object, *, name: str) -> NDArray[Any]:
     >>> as_array([[1.0], [2.0, 3.0]], name="X")
     Traceback (most recent call last):
     ...
-    ValueError: X is a list that no array can be made of: its rows differ in length, or hold something else than numbers
+    ValueError: X is a list that is no array of numbers: its rows differ in length, or not all entries are numbers
     """
     if issparse(values):
         raise TypeError(f"{name} is sparse, which is not supported: frames are dense; give {name}.toarray()")
@@ -101,9 +101,9 @@ def as_array(values: object, *, name: str) -> NDArray[Any]:
     try:
         return np.asarray(values)
     except (TypeError, ValueError, RuntimeError) as error:  # torch refuses tensors that are part of a graph
-        why = "its rows differ in length, or hold something else than numbers"
+        why = "its rows differ in length, or not all entries are numbers"
         raise ValueError(
-            f"{name} is a {type(values).__name__} that no array can be made of: "
+            f"{name} is a {type(values).__name__} that is no array of numbers: "
             f"{' '.join(str(error).split()) if isinstance(error, RuntimeError) else why}"
         ) from error
 

@@ -15,7 +15,7 @@ from psmt.utils.constraints import allowing, count, parameter, real
 from psmt.utils.disk_series import blocks
 
 PENALTIES = (1e-3, 1e-2, 1e-1, 1.0, 10.0, 100.0)
-"""Ridge penalties that 'auto' chooses from, relative to the mean eigenvalue of the inputs' second moment."""
+"""Ridge penalties that 'auto' chooses from, relative to the mean eigenvalue of the inputs' Gram matrix."""
 
 ORDERS = (1, 2, 3, 4)
 """Numbers of frames that 'auto' chooses from."""
