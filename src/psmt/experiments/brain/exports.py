@@ -225,7 +225,7 @@ def methods_section(result: BrainResult) -> Section:
 
 
 def provenance_facts(result: BrainResult) -> list[Fact]:
-    """Return facts for the report: atlas, mask, confounds, filter, model, where they were used, and versions."""
+    """Return facts for the report: the atlas, mask, confounds, filter and model that were used, and versions."""
     origin = provenance(result)
     names = ("atlas", "labels", "mask", "confounds", "low_pass_hertz", "smoothing_millimetres", "model")
     known = {name.replace("_", ", ").capitalize(): origin[name] for name in names if origin.get(name) is not None}

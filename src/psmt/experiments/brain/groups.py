@@ -130,8 +130,8 @@ def compare_groups(
     `values` (n_people, n_measures) are the measures. `effect` and `covariates` (n_people, any number) are regressors.
     The residuals of the measures after regression on the covariates are permuted. The result has three arrays
     (n_measures,): ``statistic``, the F statistic; ``p``, its p-value; and ``p_corrected``, the p-value corrected for
-    all measures, by the largest F in each permutation. They are NaN for a measure that is NaN for some person, or that
-    the covariates determine.
+    all measures, by the largest F in each permutation. They are NaN for a measure that is NaN for some person, or is
+    determined by the covariates.
     """
     n_people = len(values)
     reduced = np.column_stack([np.ones(n_people), covariates])

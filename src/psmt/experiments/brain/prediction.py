@@ -170,7 +170,7 @@ def _inputs(rows: Array, order: int, first: int, stop: int) -> Array:
 
 
 def _pairs(rows: Array, order: int, ahead: Sequence[int], stop: int) -> tuple[Array, Array]:
-    """Return the `_inputs` before `stop`, and the targets (n, n_ahead * n_features): the rows `ahead` steps later."""
+    """Return inputs and targets of a regression: `_inputs` before `stop`, and (n, n_ahead * n_features) later rows."""
     inputs = _inputs(rows, order, order - 1, stop)
     return inputs, np.hstack([rows[order - 1 + h : order - 1 + h + len(inputs)] for h in ahead])
 

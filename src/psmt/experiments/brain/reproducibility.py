@@ -1,4 +1,4 @@
-"""Reproducibility of states and networks: do halves of the data agree, more than with other methods or surrogates?"""
+"""Reproducibility of states and networks: the agreement of two halves of the data, for PSMT, rivals and surrogates."""
 
 import logging
 import warnings

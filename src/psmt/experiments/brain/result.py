@@ -138,7 +138,7 @@ class BrainResult:
 
     @cached_property
     def surrogate_tests(self) -> dict[str, NullTest]:
-        """For each measure, a test whether halves of the people agree more than halves of surrogates, by PSMT."""
+        """For each measure, a test whether PSMT's states agree more between halves of the people than in surrogates."""
         return {
             name: NullTest(float(np.mean(scores["psmt"][:NULL_SPLITS])), self.nulls[name])
             if self.n_splits

@@ -143,7 +143,7 @@ class SweepResult:
                     yield lam, n_atoms, window, segment, start, stop, frame, value
 
     def table(self) -> list[Combination]:
-        """Return the entries of Table 1 for all λ, M and H, including sizes for which the film is too short."""
+        """Return the entries of Table 1: one for each λ, number of atoms and window length, even without errors."""
         return [
             self._combination(lam, n_atoms, window)
             for lam in self.settings.lam

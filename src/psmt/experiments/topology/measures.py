@@ -229,7 +229,7 @@ class Likeness:
 
 
 def picture_likeness(atoms: Array) -> Array:
-    """Return the correlations (n_atoms, n_atoms) between the pixels of atoms (n_atoms, n_features)."""
+    """Return the correlations (n_atoms, n_atoms) of all pairs of atoms (n_atoms, n_features), pixel by pixel."""
     with np.errstate(divide="ignore", invalid="ignore"):  # a constant atom correlates with none
         return np.asarray(np.nan_to_num(np.corrcoef(atoms)))
 

@@ -131,7 +131,7 @@ class TopologyResult:
 
     @cached_property
     def change(self) -> measures.SimilarityChange | None:
-        """Test whether the similarities of atoms change over time, or None if the film has too few blocks."""
+        """A test whether the similarities of atoms change over time, or None if the film has too few blocks."""
         return measures.measure_change(self.times[0], self.times[1:], self.design) if self.times else None
 
     @cached_property
