@@ -120,7 +120,7 @@ class PatchModel:
         }
 
     def _straightest(self, embedding: Array) -> Array:
-        """Return the first two rows (2, n_atoms) of the embedding, with the signs of the previous call."""
+        """Return the first two rows (2, n_atoms) of the embedding, with signs that agree with the previous call."""
         axes = np.zeros((2, embedding.shape[1]))
         axes[: len(embedding)] = embedding[:2]
         if self._axes is not None and self._axes.shape == axes.shape:

@@ -233,7 +233,7 @@ def _waves(seed: int, way: Array) -> tuple[Array, Array, Array]:
 
 
 def _stretches(seed: int, time: Array) -> Array:
-    """Return the distance ``(n,)`` in frame pixels travelled by times ``(n,)``. Slow and fast stretches alternate."""
+    """Return the distance ``(n,)`` in frame pixels that the camera has travelled at each of the times ``(n,)``."""
     count = int(time.max() // STRETCH[0]) + 2
     # Stretches are drawn in order, so that a longer film begins like a shorter one.
     draws = np.random.default_rng((seed, 1)).uniform(size=(count, 2))
