@@ -204,7 +204,7 @@ class LiveEvent(NamedTuple):
 
 @dataclass
 class Scores:
-    """Errors, curves, timeline and events. `alarms_per_hour` is the expected rate of false alarms at 25 frames/s."""
+    """Errors, curves, timeline and events of a session. `alarms_per_hour` is the false alarm rate at 25 frames/s."""
 
     alarms_per_hour: float = 1.0
     points: deque[CurvePoint] = field(default_factory=lambda: deque(maxlen=600))

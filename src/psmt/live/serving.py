@@ -89,7 +89,7 @@ def open_session(
 
 
 def open_sessions(*sources: Spec, **options: Any) -> list[Session]:
-    """Return a session for each source, with the options of `open_session`. Together they have `N_PIXELS` pixels."""
+    """Return a session for each source, with the options of `open_session`. `N_PIXELS` is divided among them."""
     if len(sources) > MAX_SOURCES:
         raise PSMTError(f"{len(sources)} sources are too many to show at the same time; use at most {MAX_SOURCES}")
     if len(sources) > 1 and options.get("save_to") is not None:

@@ -80,7 +80,7 @@ def moved(frame: Levels, flow: Levels) -> Levels:
 
 @njit(cache=True, nogil=True, fastmath=True)
 def _catmull_rom(t: np.float32) -> tuple[np.float32, np.float32, np.float32, np.float32]:
-    """Return the weights of four neighbouring pixels at the fraction `t` between the second and the third."""
+    """Return the interpolation weights of four pixels in a row, at the fraction `t` from the second to the third."""
     half = np.float32(0.5)
     first, second = half * t * (t * (2 - t) - 1), half * (t * t * (3 * t - 5) + 2)
     return first, second, half * t * (t * (4 - 3 * t) + 1), half * t * t * (t - 1)
