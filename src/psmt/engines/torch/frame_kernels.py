@@ -270,7 +270,7 @@ def _blocks(pixels: Tensor) -> int:
 
 
 def _catmull_rom(t: Tensor) -> Tensor:
-    """Return the weights (4, ...) of four neighbouring pixels at the fraction `t` between the second and the third."""
+    """Return interpolation weights (4, ...) of four pixels in a row, at fraction `t` from the second to the third."""
     return 0.5 * torch.stack(
         [t * (t * (2 - t) - 1), t * t * (3 * t - 5) + 2, t * (t * (4 - 3 * t) + 1), t * t * (t - 1)]
     )
