@@ -77,7 +77,7 @@ def predict_changes(
     series: bool = False,
     **model: Any,
 ) -> Result:
-    """Predict around all kinds of change at one place. This is one task.
+    """Predict around all kinds of change at one place.
 
     Return ``errors`` (n_kinds, n_methods, before + horizon), and ``surprise`` and ``cut`` of PSMT by kind. All methods
     learn from the frames before the scored ones. They are updated with the frames before the change only once. Copies

@@ -108,7 +108,7 @@ def score_solution(
     descent: dict[str, Any] | None,
     departures: dict[str, Any],
 ) -> Result:
-    """Measure the locality of one solution in each window, and the errors of its predictions. This is one task.
+    """Measure the locality of one solution in each window, and the errors of its predictions.
 
     Returns
     -------

@@ -26,7 +26,7 @@ METHODS = (*MODELS, "copy", "mean")
 def reconstruct_frames(
     *, patches: Array, dictionary: Array, n_window: int, alpha: float, device: str = "cpu", **given: Any
 ) -> Result:
-    """Reconstruct patches through the embedding of one window. This is one task.
+    """Reconstruct patches through the embedding of one window.
 
     Return the MSE ``inside`` the window (n_lam, n_window) and ``after`` it (n_lam, ..). The patches (n_window + ..,
     n_features) begin with those of the window. Other parameters are those of `through_embedding`.
@@ -67,7 +67,7 @@ def predict_start(
     device: str = "cpu",
     **recovery: Any,
 ) -> Result:
-    """Make one-step predictions after one start of Fig. 4. This is one task.
+    """Make one-step predictions after one start of Fig. 4.
 
     Return the MSE ``vs_code`` and ``vs_frame`` (n_lam, n_methods, horizon). The patches (window + 1 + horizon,
     n_features) are those around the start. Other parameters are those of `PSMT`.

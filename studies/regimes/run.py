@@ -97,7 +97,7 @@ def _task(speed: float, noise: float, seeds: list[int], settings: RegimesSetting
 def compare_methods(
     *, speed: float, noise: float, film_seeds: list[int], past: int, horizon: int, patch_size: int, **given: Any
 ) -> Result:
-    """Predict films of one speed and noise by all methods. This is one task.
+    """Predict films of one speed and noise by all methods.
 
     Return ``errors`` (n_starts, n_methods, 2) vs code and vs frame, and ``measured`` speed and noise (n_starts, 2).
     """

@@ -79,6 +79,7 @@ def test_archives_name_their_series(tmp_path):
     [
         ("1,2\n3,x\n", r"line 2, column 2: 'x' is not a number; write numbers as 1\.5"),
         ("a,b\n1,2\n\n3,\n", r"line 4, column 2 \('b'\): the value is missing"),
+        ("1,2\n3,1_5\n", r"line 2, column 2: '1_5' is not a number"),  # Python reads it as 15
         ("1;2\n3;4\n", r"line 2, column 1 \('1;2'\): '3;4' is not a number; .* commas"),
         ("1,5;2,5\n", r"line 1, column 2: '5;2' is not a number"),
         ("time,1\n3,4\n", r"line 1, column 1: 'time' is not a number"),

@@ -54,9 +54,10 @@ def test_damage_is_refused_or_harmless(attack, target):
 
 def test_cases_that_failed_once(attack):
     """Constant rows whose principal components are none; a rate of 1e99, which made a step singular; a text that is not
-    Unicode; escape codes in the name of a person.
+    Unicode; escape codes in the name of a person; a prior for a candidate without a name.
     """
     numbers = [("calls", 7301001640), ("calls", 7301002622), ("models", 8101002613), ("scans", 8103000766)]
+    numbers += [("alterations", 5052)]
     assert not failures(attack.run(numbers))
 
 

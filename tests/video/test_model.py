@@ -265,9 +265,10 @@ def test_a_candidate_is_added_in_one_place(tmp_path, glide, monkeypatch):
     assert np.mean((model.predict() - glide[20]) ** 2) < 0.05 * np.mean((glide[19] - glide[20]) ** 2)
 
 
-def test_a_prior_of_other_candidates_is_refused(glide):
-    other = Prior(("one",), np.ones((6, 1, 1), np.float32), np.ones((6, 1), np.float32))
-    with pytest.raises(ValueError, match=r"the prior .* 1 candidates, 'one' among them"):
+@pytest.mark.parametrize("name", ["one", ""])
+def test_a_prior_of_other_candidates_is_refused(glide, name):
+    other = Prior((name,), np.ones((6, 1, 1), np.float32), np.ones((6, 1), np.float32))
+    with pytest.raises(ModelFileError, match=f"the prior .* 1 candidates, '{name}' among them"):
         FramePredictor(prior=other).fit(glide[:4])
 
 

@@ -27,8 +27,9 @@ MAX_CONNECTIONS = 128  # beyond them, the connection that has been idle for the 
 REQUEST_TIMEOUT = 5.0  # seconds for a complete request, since the connection or the last answer
 READ_TIMEOUT = 10.0  # seconds after which a page that does not read is disconnected
 MIN_PROGRESS = 1 << 16  # bytes that a client must read of a large answer within the timeout
-CONTROL_RATE, CONTROL_BURST = 10.0, 60.0  # control frames and short fragments of one page, per second and at once
+CONTROL_RATE, CONTROL_BURST = 5.0, 10.0  # control frames and short fragments of one page, per second and at once
 _SHORT = 1_000  # bytes; browsers never send shorter fragments
+_MAX_MESSAGES = 4 * BURST  # short ones at once; fewer are refused with a reason, elsewhere
 
 
 class _Limited(asyncio.Protocol):
@@ -78,8 +79,10 @@ class LimitedHTTP(H11Protocol, _Limited):
         self.begin(self.connections)
 
     def on_response_complete(self) -> None:
-        """Start to measure the time until the next request is complete."""
+        """Start to measure the time of the next request. Drop the client if it did not wait for the answer."""
         self.since = self.loop.time()
+        if b"\r\n\r\n" in self.conn.trailing_data[0]:  # no browser does so, and many requests would delay others
+            self.drop()
         super().on_response_complete()
 
     def resume_writing(self) -> None:
@@ -102,9 +105,16 @@ class LimitedSocket(WebSocketsSansIOProtocol, _Limited):
         """Start to measure how long the client is idle, and to count its short frames."""
         super().connection_made(transport)
         self._control_frames = RateLimit(CONTROL_RATE, CONTROL_BURST)
-        self._short_messages = RateLimit(RATE, 4 * BURST)  # fewer are refused with a reason, elsewhere
+        self._short_messages = RateLimit(RATE, _MAX_MESSAGES)
         self._receive, self.conn.recv_frame = self.conn.recv_frame, self._count  # type: ignore[method-assign]
         self.begin(self.connections)
+
+    def data_received(self, data: bytes) -> None:
+        """Parse data, unless it is a flood or comes before the handshake has ended, when a browser sends nothing."""
+        if (self.handshake_initiated and not self.handshake_complete) or _is_flood(data):
+            self.drop()
+        else:
+            super().data_received(data)
 
     @property
     def is_busy(self) -> bool:
@@ -138,6 +148,15 @@ class LimitedSocket(WebSocketsSansIOProtocol, _Limited):
                 self.drop()
                 raise ProtocolError(str(error)) from None
         self._receive(frame)
+
+
+def _is_flood(data: bytes) -> bool:
+    """Return whether data begins with too many frames of less than 126 bytes. Parsing takes a hundred times longer."""
+    at = n_frames = 0
+    while n_frames <= _MAX_MESSAGES and at + 1 < len(data) and data[at] & 0x70 == 0 and 0x80 <= data[at + 1] < 0xFE:
+        at += 6 + data[at + 1] - 0x80
+        n_frames += 1
+    return n_frames > _MAX_MESSAGES
 
 
 def close_overdue(connections: Iterable[object]) -> None:

@@ -83,9 +83,9 @@ class Parameters(Forecaster):
         """Return a model with the choices of the paper, except for the given `parameters`.
 
         The dictionary is learned from the frames of the window. Second differences have half stencils at both ends. The
-        covariance V of the codes is not regularised. Step 7 neither bounds the code nor merges parallel atoms. Where
-        the paper leaves something open, this model behaves like any `PSMT`: a singular V is inverted on its range, and
-        an atom that does not vary in the window keeps its activity.
+        covariance V of the codes is not regularised. Step 7 neither bounds the code nor merges parallel atoms, so with
+        ``lam=0`` predictions may be thousands of times larger than the data. Where the paper leaves something open,
+        it behaves like any `PSMT`: a singular V is inverted on its range, and constant atoms keep their activity.
 
         >>> from psmt import PSMT
         >>> model = PSMT.literal(n_atoms=24, window=200)

@@ -202,9 +202,9 @@ def _numbers(array: NDArray[Any], name: str, columns: Any = None) -> NDArray[np.
 
 
 def is_number(value: object) -> bool:
-    """Return whether a value is a number, or a text that represents a number. Dates are not numbers."""
+    """Return whether a value is a number, or a text that represents one. Dates and ``1_5`` are not numbers."""
     try:
-        float(value)  # type: ignore[arg-type]
+        float(value.replace("_", "?") if isinstance(value, str) else value)  # type: ignore[arg-type]
     except (TypeError, ValueError):
         return False
     return not isinstance(value, np.datetime64 | np.timedelta64)

@@ -79,10 +79,10 @@ class Prior(SavedModel):
         """
         if self.names == names:
             return self
-        other = next((name for name in self.names if name not in names), "")
+        other = [f", {name!r:.80} among them" for name in self.names if name not in names]
         if other or not self.names or len(set(self.names)) < len(self.names):
             raise ModelFileError(
-                f"the prior is for {len(self.names)} candidates{f', {other!r:.80} among them' if other else ''}, but "
+                f"the prior is for {len(self.names)} candidates{''.join(other[:1])}, but "
                 f"psmt {__version__} has {len(names)} others: another version of psmt made it; make it again with "
                 "psmt learn of this version, or use prior='default' or prior=None"
             )

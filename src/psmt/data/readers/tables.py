@@ -223,7 +223,7 @@ def _names(fields: list[str]) -> tuple[str, ...] | None:
 
 def _numbers(fields: list[str], kept: Sequence[int], names: Sequence[str] | None, *, where: str) -> Array:
     try:
-        return np.array([float(fields[i]) for i in kept])
+        return np.array([float(fields[i].replace("_", "?")) for i in kept])  # Python would read 1_5 as 15
     except ValueError:
         column = next(i for i in kept if not is_number(fields[i]))
         what = f"{shown(repr(fields[column]))} is not a number" if fields[column].strip() else "the value is missing"
