@@ -58,11 +58,11 @@ class Recovery:
     Parameters
     ----------
     embedding : (n_components, n_features) array
-        The embedding matrix P, as an engine array. The column of an atom that did not vary in the window is zero.
-        Points do not depend on such an atom, so it keeps its activity.
+        The embedding matrix P, as an array of the engine (NumPy or torch). The column of an atom that did not vary in
+        the window is zero. Points do not depend on such an atom, so it keeps its activity.
     lam : float or sequence of float
         Sparsity (L1) penalty, >= 0. With a sequence of penalties, results have one row for each.
-    activity : float or () array, default infinite
+    activity : float or scalar array, default infinite
         Bound on the sum of a code, > 0.
     merge_parallel : bool, default True
         If True, atoms with parallel columns are recovered together. If False, rounding decides which of them is used.
@@ -266,7 +266,7 @@ def _probe(xp: Namespace, size: int, device: str) -> Array:
 
 
 def activity_limit(factor: float | None, peak: Array | float) -> Array | float:
-    """Return the bound on a prediction: `factor` times the largest value `peak` in the window, or infinity for None."""
+    """Return the bound on a prediction, `factor` times the largest value `peak` in the window. None gives infinity."""
     return np.inf if factor is None else factor * peak
 
 

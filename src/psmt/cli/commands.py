@@ -50,7 +50,7 @@ class CommandLine(Command):
 
     @cached_property
     def shown(self) -> dict[str, Declaration]:
-        """One declaration of each parameter, to show in help. Single values are preferred to tuples of values."""
+        """The declaration of each parameter to show in help, preferably one that takes a single value."""
         return {
             name: min(owned.values(), key=lambda one: get_origin(one.type) is tuple)
             for name, owned in self.declared.items()

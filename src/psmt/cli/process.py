@@ -108,7 +108,7 @@ def _once_more(swallowed: sys.UnraisableHookArgs) -> None:
 
 
 def _show(message: Warning | str, category: type[Warning], filename: str, lineno: int, *_: object) -> None:
-    """Print a warning in one line. Unless it is a warning of psmt for users, its place in the source comes first."""
+    """Print a warning in one line. Its place in the source comes first, unless psmt wrote the warning for users."""
     place = "" if issubclass(category, CacheWarning | SeriesWarning) else f"{filename}:{lineno}: {category.__name__}: "
     print(f"psmt: warning: {shown(place)}{shown(message, 1000)}", file=sys.stderr)
 
@@ -207,7 +207,7 @@ def settle_environment() -> None:
 
 
 def _check_threads() -> None:
-    """Raise `PSMTError` if psmt may not start as many threads as its libraries, kernels and two workers need.
+    """Raise `PSMTError` if the process cannot start the threads that its libraries, kernels and two workers need.
 
     Without this check, OpenBLAS would end the process without a useful message.
     """

@@ -58,7 +58,7 @@ def _say(sentence: str) -> None:
 
 
 def _work(job: Job, source: Any, run: Run, named: str) -> tuple[list[Shown], bytes]:
-    """Run experiments on a film, which the user `named`, and write files. Return what to print, and summary.json."""
+    """Run experiments on the film called `named`, and write files. Return what to print, and summary.json."""
     # Imported when the film is open, so that a wrong name is reported before the libraries for figures are imported.
     from psmt.experiments.film_report import FilmResults
     from psmt.report.wording import in_rows

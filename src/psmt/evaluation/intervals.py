@@ -235,7 +235,7 @@ def _quantile(n: int, block: int, level: float, *, independent: bool) -> tuple[f
 
 
 def _slow(values: Array, count: int) -> Array:
-    """Return scaled cosine coefficients (..., count), slowest first. Their squares add up to the mean's variance."""
+    """Return the `count` slowest cosine coefficients (..., count), scaled: their squares sum to the mean's variance."""
     n = values.shape[-1]
     centred = values - values.mean(axis=-1, keepdims=True)
     return np.asarray(dct(centred, norm="ortho", axis=-1)[..., 1 : count + 1] / np.sqrt(n * count))

@@ -45,7 +45,7 @@ def draw_noise(film: Array, rng: np.random.Generator) -> Array:
 
 
 def _colours(covariance: Array) -> Array:
-    """Return a matrix A (n_features, n_features) such that ``white @ A`` has the given covariance for white noise."""
+    """Return a matrix A (n_features, n_features) for which ``w @ A`` has the given covariance if w is white noise."""
     variances, directions = np.linalg.eigh(covariance)
     return np.asarray((directions * np.sqrt(np.maximum(variances, 0.0))).T)
 

@@ -147,7 +147,7 @@ class PSMT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learning):
 
     @as_small_work
     def update(self, x: ArrayLike) -> Self:
-        """Add the next frame (n_features,) and its code to the window, and return the model.
+        """Receive the next frame (n_features,): its code enters the window. Return the model.
 
         ValueError is raised if the features differ from those given to `fit`, or if a value is not finite.
         """

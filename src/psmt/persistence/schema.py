@@ -21,7 +21,7 @@ State: TypeAlias = dict[str, NDArray[Any]]
 
 
 class Stateful(Protocol):
-    """An object whose state can be saved. Its class also has a function `schema`: the `Field` of each array."""
+    """An object whose state can be saved. Its class also has a function `schema` that declares each array."""
 
     def get_state(self) -> State:
         """Return copies of all arrays that another object of this class needs to continue in the same way."""

@@ -167,7 +167,7 @@ def _start_resource_trackers() -> None:
 
 @contextmanager
 def _terminal_signals_blocked() -> Iterator[None]:
-    """Context in which Ctrl-C and hang-up are blocked. Workers started in it inherit this; this process ends them."""
+    """Context that blocks Ctrl-C and hang-up. Workers started in it inherit the block, and this process ends them."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return

@@ -98,7 +98,8 @@ def numbers(values: Any, name: str, *, axes: int = 2) -> Array:
 
 
 def shape_of(shape: Shape, values: Array) -> tuple[int, int] | None:
-    """Return the (height, width) of the pictures in the rows of `values` (n, n_features), or None if they are none."""
+    """Return (height, width) of the pictures in rows of `values` (n, n_features), or None if features are not pixels.
+    """
     n_features = values.shape[1]
     if shape is None:
         return None

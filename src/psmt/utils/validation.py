@@ -237,7 +237,7 @@ _LARGEST_CHECKED = 10_000_000  # largest number of values for which the smoothne
 def _is_transposed(array: NDArray[np.float64]) -> bool:
     """Return whether the steps from column to column are so small that columns must be times, not pixels.
 
-    Neighbouring pixels are similar too. But even in a fast film, their mean squared difference is hardly below a tenth
+    Neighbouring pixels are similar too. But even in a fast film, their mean squared difference is rarely below a tenth
     of that between frames, and it is larger where one row of pixels ends and the next begins.
     """
     ratio = _roughness(array.T) / _roughness(array)
