@@ -218,7 +218,7 @@ class Dynamics(Extrapolation):
         return self
 
     def advance(self, previous: Array, current: Array, /) -> Array:
-        """Return the next point (n_components,) after the last two, by the matrix that `fit` learned."""
+        """Return the point (n_components,) predicted after the last two points, by the matrix that `fit` learned."""
         n = len(current)
         now, before = current - self._frame_mean, previous - self._frame_mean
         state = np.concatenate([now, before, self._row_states[2 * n :]])

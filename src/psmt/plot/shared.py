@@ -98,8 +98,7 @@ def numbers(values: Any, name: str, *, axes: int = 2) -> Array:
 
 
 def shape_of(shape: Shape, values: Array) -> tuple[int, int] | None:
-    """Return (height, width) of the pictures in rows of `values` (n, n_features), or None if features are not pixels.
-    """
+    """Return (height, width) of the pictures in the rows of `values` (n, n_features), or None for other features."""
     n_features = values.shape[1]
     if shape is None:
         return None

@@ -37,7 +37,7 @@ class PixelGain(SeriesBaseline):
         self._gain.observe(np.empty((3, 0)), np.vstack([last, frame]))
 
     def next_frame(self, last: Array) -> Array:
-        """Return the frame (n_features,) that follows the last two frames (2, n_features)."""
+        """Return the predicted frame (n_features,) after the last two frames (2, n_features)."""
         return self._gain.advance(last[0], last[1])
 
     def set_state(self, state: Mapping[str, NDArray[Any]], /) -> Self:
@@ -91,7 +91,7 @@ class PatchMotion(SeriesBaseline):
         self.sums_ = np.exp(-1.0 / _MEMORY) * self.sums_ + [change * (frame - last[1]), change**2]
 
     def next_frame(self, last: Array) -> Array:
-        """Return the frame (n_features,) that follows the last two frames (2, n_features)."""
+        """Return the predicted frame (n_features,) after the last two frames (2, n_features)."""
         return np.asarray(last[1] + self.gains() * self._change(last))
 
     def gains(self) -> Array:

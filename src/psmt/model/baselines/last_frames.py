@@ -42,7 +42,7 @@ class LastFramesPredictor(AttributeState, BaseEstimator, ABC):
         return self
 
     def update(self, x: ArrayLike) -> Self:
-        """Receive the next frame: learn from it, and predict from it and the frames before it. Return the predictor."""
+        """Learn from the next frame, and use it in the following predictions. Return the predictor."""
         check_is_fitted(self, "shape_")
         frame = self.check_next(x)
         self.observe(self._last, frame)
@@ -96,7 +96,7 @@ class LastFramesPredictor(AttributeState, BaseEstimator, ABC):
 
     @abstractmethod
     def next_frame(self, last: NDArray[Any]) -> NDArray[Any]:
-        """Return the frame that follows the last few frames (n_last, ...)."""
+        """Return the predicted frame after the last few frames (n_last, ...)."""
 
 
 class SeriesBaseline(LastFramesPredictor):

@@ -22,7 +22,7 @@ class CopyCode(PSMT):
     uses_embedding = extrapolates = False
 
     def predict_codes(self, horizon: int) -> Array:
-        """Return an array (horizon, n_atoms) whose rows all are the last code."""
+        """Return an array (horizon, n_atoms) whose rows are all the last code."""
         return self.moments_.latest(1)[[0] * horizon]
 
 
@@ -32,7 +32,7 @@ class MeanCode(PSMT):
     uses_embedding = extrapolates = False
 
     def predict_codes(self, horizon: int) -> Array:
-        """Return an array (horizon, n_atoms) whose rows all are the mean code of the window."""
+        """Return an array (horizon, n_atoms) whose rows are all the mean code of the window."""
         return (self.moments_.total / len(self.moments_))[None][[0] * horizon]
 
 
@@ -48,7 +48,7 @@ class Baseline1(PSMT):
     static_window, extrapolates = True, False
 
     def predict_codes(self, horizon: int) -> Array:
-        """Return an array (horizon, n_atoms) whose rows all are the same predicted code."""
+        """Return an array (horizon, n_atoms) whose rows are all the same predicted code."""
         return super().predict_codes(1)[[0] * horizon]
 
 

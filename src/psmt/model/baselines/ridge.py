@@ -62,7 +62,7 @@ class RidgeAutoregression(SeriesBaseline):
         self.weights_ = ridge_weights(past, *choice)
 
     def next_frame(self, last: Array) -> Array:
-        """Return the frame (n_features,) that follows the last few frames (n_last, n_features)."""
+        """Return the predicted frame (n_features,) after the last few frames (n_last, n_features)."""
         return np.asarray(last[-1] + last[-self.order_ :].ravel() @ self.weights_)
 
 

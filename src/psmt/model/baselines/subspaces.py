@@ -43,7 +43,7 @@ class PrincipalComponents(SeriesBaseline):
         self.weights_ = ridge_weights(_projected(past, self.components_), *found[n][0])
 
     def next_frame(self, last: Array) -> Array:
-        """Return the frame (n_features,) that follows the last two frames (2, n_features)."""
+        """Return the predicted frame (n_features,) after the last two frames (2, n_features)."""
         order = len(self.weights_) // self.components_.shape[1]
         points = last[-order:] @ self.components_
         return np.asarray(last[-1] + self.components_ @ (points.ravel() @ self.weights_))
@@ -73,7 +73,7 @@ class SlowFeatures(SeriesBaseline):
         self.weights_ = features[:, :n] @ patterns[:n]
 
     def next_frame(self, last: Array) -> Array:
-        """Return the frame (n_features,) that follows the last two frames (2, n_features)."""
+        """Return the predicted frame (n_features,) after the last two frames (2, n_features)."""
         return np.asarray(last[1] + (last[1] - last[0]) @ self.weights_)
 
 
