@@ -86,7 +86,7 @@ def test_the_report_tells_them():
     film = FilmRecord(name="film", checksum="0" * 64, n_frames=90)
     done = FilmResults(command="reproduce", film=film, asked=asked, used={}, notes={}, results={}, paper=True)
     facts = {fact.name: fact.value for fact in make_page(done, {}).facts}
-    assert facts["Departures from the paper"] == LITERAL.told()
+    assert facts["Departures from the paper"] == LITERAL.describe()
     summary = json.loads(make_summary(done, make_page(done, {})))
     assert all(settings["departures"] == LITERAL.parameters for settings in summary["settings"].values())
 
