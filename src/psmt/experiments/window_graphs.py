@@ -100,8 +100,8 @@ def compare_times(
 ) -> Result:
     """Compare the similarities of atoms before and after each of several times.
 
-    `blocks` (n_blocks, n_frames) are indices of successive frames into the packed `codes`. Each of `splits` (n_splits,)
-    is a number of blocks: these come before the time, and the others after it. `how` are options of `embed_runs`.
+    `blocks` (n_blocks, n_frames) are indices of successive frames into the packed `codes`. `splits` (n_splits,) has the
+    number of blocks that come before each time. `how` are options of `embed_runs`.
 
     Return ``agreement`` (n_splits,): the correlation, over pairs of atoms, of the similarities before and after. The
     similarity of two atoms is the cosine of their columns of P V, the covariances of the embedding's directions with

@@ -53,7 +53,7 @@ def panel_figure(
 def draw_estimates(
     axes: Axes, rows: Mapping[str, Mapping[str, Interval]], colours: Mapping[str, str], *, reference: float = 0.0
 ) -> None:
-    """Draw means as dots on horizontal bars, their intervals. A vertical line marks the `reference`.
+    """Draw means as dots and their intervals as horizontal bars. A vertical line marks the `reference`.
 
     `rows` maps the label of each row to its intervals by name. `colours` maps these names to colours.
     """

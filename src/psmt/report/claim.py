@@ -54,8 +54,8 @@ class Evidence:
     """A statistic with its interval, the same statistic under null models, and the sample size.
 
     *As measured*, the statistic supports a claim if its whole interval lies above ``threshold + margin``, and
-    contradicts it if the whole interval lies below ``threshold - margin``. *Beyond controls*, this is asked of the
-    difference between the statistic and that of each null model. If `lower_is_better`, above and below are exchanged.
+    contradicts it if the whole interval lies below ``threshold - margin``. *Beyond controls*, the same rule is applied
+    to the statistic minus that of each null model. If `lower_is_better`, above and below are exchanged.
     """
 
     name: str

@@ -172,8 +172,8 @@ def compare_groups(
 def contrasts(people: Participants) -> dict[str, dict[str, Any]]:
     """Return the arguments ``effect`` and ``covariates`` of `compare_groups` for the tests ``group`` and ``motion``.
 
-    ``group`` compares groups, given all covariates. ``motion`` tests head motion, given all others. A test without
-    data is left out.
+    ``group`` compares groups, given all covariates. ``motion`` tests head motion, given all other covariates. A test
+    without data is left out.
     """
     n_people = len(people.groups) or (0 if people.motion is None else len(people.motion))
     scaled = {name: own - own.mean() for name, own in people.covariates.items()}

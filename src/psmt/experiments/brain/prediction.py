@@ -127,7 +127,7 @@ def _cut_ranks(rows: Array, weights: Array, ranks: Sequence[int]) -> list[Array]
 
 
 def dynamic_modes(rows: Array, horizon: int, ranks: Sequence[int]) -> list[Array]:
-    """Return DMD weights (horizon, n_features, n_features) for each rank: powers of a matrix for one step."""
+    """Return weights (horizon, n_features, n_features) by dynamic mode decomposition (DMD), for each rank."""
     left, sizes, right = np.linalg.svd(rows[:-1], full_matrices=False)
     found = []
     for rank in ranks:
@@ -176,7 +176,7 @@ def _pairs(rows: Array, order: int, ahead: Sequence[int], stop: int) -> tuple[Ar
 
 
 def _ridge_maps(rows: Array, order: int, ahead: Sequence[int], stop: int, penalties: Sequence[float]) -> list[Array]:
-    """Fit ridge to the `_pairs`. Return weights (order * n_features, n_ahead * n_features) for each penalty."""
+    """Return ridge weights (order * n_features, n_ahead * n_features) for each penalty, fitted to the `_pairs`."""
     inputs, targets = _pairs(rows, order, ahead, stop)
     gram = inputs.T @ inputs
     scale = max(float(np.trace(gram)) / len(gram), np.finfo(float).tiny)

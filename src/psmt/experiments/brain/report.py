@@ -51,7 +51,7 @@ _people_interval = partial(mean_interval, independent=True)
 
 @lru_cache(maxsize=1)
 def brain_claims(result: BrainResult) -> list[Claim]:
-    """Return all claims with their verdicts, or [] if a model that was learned before was applied. Cached."""
+    """Return all claims with their verdicts, or [] if an earlier model was applied. The result is cached."""
     if not result.compared:
         return []
     claims = [
@@ -162,7 +162,7 @@ def _single_person(result: BrainResult) -> str:
 def brain_tables(result: BrainResult) -> list[Table]:
     """Return the tables of prediction errors, of reproducibility and, for simulated scans, of agreement with the truth.
 
-    If a model that was learned before was applied, return only the table of occupancy. The result is cached.
+    If an earlier model was applied, return only the table of occupancy. The result is cached.
     """
     if not result.compared:
         return [_occupancy_table(result)]

@@ -152,7 +152,7 @@ def likelihood_gains(model: StateModel, points: Sequence[Array], others: Sequenc
 
 
 def state_patterns(joined: Array, states: Ints, n_states: int) -> list[Array]:
-    """Return both patterns of each state (see `MEASURES`), one per row. They are 0 for a state with few volumes."""
+    """Return two arrays with a row per state, activity and connectivity (see `MEASURES`). Few volumes give 0."""
     pairs = np.triu_indices(joined.shape[1], 1)
     overall = correlation(joined)[pairs]
     activity, connectivity = np.zeros((n_states, joined.shape[1])), np.zeros((n_states, len(overall)))

@@ -84,7 +84,7 @@ def _compare(
 ) -> dict[str, Any]:
     """Return fields of `BrainResult` by name: the agreement between halves, and with the true states if known.
 
-    Scans are compared by all methods, surrogates by PSMT only.
+    All methods are applied to the scans, and only PSMT to the surrogates.
     """
     people = [course.series for course in courses]
     methods = reproducibility.state_methods()

@@ -245,7 +245,7 @@ class WindowSettings(Settings):
         return replace(self, n_atoms=n_atoms, window=RATIO * n_atoms)  # type: ignore[call-arg]  # fields of subclasses
 
     def fitted(self, n_frames: int) -> tuple[Self | None, str]:
-        """Return settings with the largest number of atoms that a film of `n_frames` allows, as `Settings.fitted`."""
+        """Return what `Settings.fitted` returns, with the largest number of atoms for which the film is long enough."""
         asked: Any = self
         used: Any = self
         for used in (self, *map(self.smaller, smaller_sizes(asked.n_atoms))):

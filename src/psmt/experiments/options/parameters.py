@@ -41,7 +41,7 @@ Alpha = Annotated[
     Option("--alpha", "α: sparsity (L1) penalty of layer 1.", "1, or √n / 16 for a series of n features", auto=True),
     real(open_bound=True),
 ]
-Seed = Annotated[int, Option("--seed", "Seed of the dictionary's first atoms."), count(0)]
+Seed = Annotated[int, Option("--seed", "Seed of the random numbers, such as the dictionary's first atoms."), count(0)]
 Search = Annotated[
     Literal["segment", "film"],
     Option("--search", "Where phases are searched: inside the segment of least error, or in the whole film."),
@@ -84,7 +84,7 @@ Extrapolation = Annotated[
 
 
 def make_departures(literal: bool = False) -> Departures:
-    """Return in which points the model departs from the paper: in none if `literal`, else in those of the package."""
+    """Return the options in which the package departs from the paper, or the paper's own if `literal` is True."""
     from psmt.model.paper_options import OURS, Departures
 
     return Departures.literal() if literal else OURS

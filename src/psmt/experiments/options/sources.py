@@ -63,7 +63,7 @@ class FilmOptions(Declared, ABC):
         """Read the data that the experiment takes. If they have an attribute `remarks`, the command prints it."""
 
     def check(self, _settings: Iterable[Settings], /) -> None:
-        """Raise if an option is invalid whatever the film, before any work is done."""
+        """Raise if an option is invalid for every film, before any work is done."""
         if self.engine != "cpu":
             from psmt.engines import engine_for
 
@@ -241,7 +241,7 @@ class PatchOptions(TaskOptions):
         return Scaling.of(values).standardise(values) if _is_series(source) else values
 
     def surroundings(self, source: Any, /) -> Callable[..., list[tuple[Levels, list[int]]]] | None:
-        """Return a function that reads the pixels around the patch, or None if it is a series or they are too few."""
+        """Return a function that reads the pixels around the patch, or None for a series or for small frames."""
         import numpy as np
 
         from psmt.data.patches import read_surroundings

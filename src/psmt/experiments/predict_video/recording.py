@@ -277,7 +277,7 @@ class Checkpoint:
             save_result(self._state, self._key, state | {"segments": np.array(len(self.segments))})
 
     def resume(self, make: Callable[[], Recorder], methods: Mapping[str, FrameMethod]) -> Recorder | None:
-        """Restore the methods from the last valid checkpoint. Return a recorder with its state, or None without one."""
+        """Restore the methods from the last checkpoint and return a restored recorder, or None if there is none."""
         found = None if self._key is None else load_result(self._state, self._key)
         if found is None:
             return None

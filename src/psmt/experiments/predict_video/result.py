@@ -28,7 +28,7 @@ BLOCK = 25
 
 
 class FrameSummary(NamedTuple):
-    """Mean scores of a method, over all predicted frames, or over all rollouts at one number of frames ahead."""
+    """Mean scores of a method over all predicted frames, or over all rollouts at a given number of frames ahead."""
 
     method: str
     mse: float

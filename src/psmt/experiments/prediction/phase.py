@@ -156,7 +156,7 @@ def mean_error(result: PhaseResult, method: str, truth: Truth) -> float:
 
 
 class SharingPSMT(PSMT):
-    """PSMT models that share dictionaries: each is learned once for the same film and number of frames."""
+    """A PSMT that shares dictionaries with other models of the same film, so that each is learned only once."""
 
     def share(self, learned: dict[int, SparseCoder]) -> Self:
         """Set the mapping that the models share: fitted coders by the number of frames that they learned from."""
@@ -166,7 +166,7 @@ class SharingPSMT(PSMT):
     def fit_coder(
         self, samples: Array, learned: SparseCoder | None = None, *, progress: Progress = silent
     ) -> SparseCoder:
-        """Return the shared coder that was fitted to as many `samples`. If there is none, fit it and store it."""
+        """Return the shared coder for this number of samples. If there is none, fit one and store it."""
         if len(samples) not in self._learned:
             self._learned[len(samples)] = super().fit_coder(samples, learned, progress=progress)
         return self._learned[len(samples)]

@@ -32,7 +32,7 @@ class PredictionSettings(WindowSettings):
         int,
         Option(
             "--starts",
-            "Number of starts over which claims are judged, phases among them; fewer if the film has less room.",
+            "Largest number of starts that decide the claims, including the phases; a short film has fewer.",
         ),
         count(0),
     ] = 20

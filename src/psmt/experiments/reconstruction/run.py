@@ -36,7 +36,7 @@ class ReconstructionResult:
 
     @cached_property
     def sweep_segment(self) -> Stretch | None:
-        """The one of `windows` with the least error that has room for two phases, or None if there is none."""
+        """The window of the sweep with the least error and room for two phases, or None if there is none."""
         if self.search_window is None:
             return None
         return least_window(self.windows, window=self.search_window, horizon=self.settings.horizon)

@@ -1,4 +1,4 @@
-"""The experiment `psmt sweep`: its files, and its report with Table 1 at each penalty λ, the paper's, and claims."""
+"""The experiment `psmt sweep`: its files, and its report with claims, Table 1 at each penalty λ, and the paper's."""
 
 from collections.abc import Mapping, Sequence
 
@@ -12,7 +12,7 @@ from psmt.report import Cell, Claim, Column, Judgement, Picture, Section, Table,
 
 
 def sweep_section(result: SweepResult) -> Section:
-    """Return the section with Table 1 and Fig. 2 at the penalty λ that decides the claims. Other λ are folded."""
+    """Return the section with Table 1 and Fig. 2 at the λ that decides the claims. Those of other λ open on a click."""
     settings, decides = result.settings, result.decisive_lam
     by_lam = dict(zip(settings.lam, tables(result), strict=True))
     shown = list(settings.lam) if decides is None else [decides]

@@ -31,10 +31,10 @@ Errors = dict[tuple[float, int, int], Array]
 
 
 def sweep(values: ArrayLike, settings: SweepSettings, run: Run) -> SweepResult:
-    """Return the reconstruction errors of patches, or of a series (time, n_features), for all M, H and penalties λ.
+    """Return the reconstruction errors of patches of a film, or of a series (time, n_features), for all settings.
 
-    A dictionary is learned from the whole film for each M. Each window has its own embedding. Sizes for which the film
-    is too short are left out. `NotEnoughFramesError` is raised if it is too short for all.
+    A dictionary is learned from the whole film for each number of atoms. Each window has its own embedding. Windows for
+    which the film is too short are left out. `NotEnoughFramesError` is raised if it is too short for all.
     """
     film = check_film(values)
     settings.check(len(film))
@@ -107,7 +107,7 @@ def _errors(
 
 
 class Combination(NamedTuple):
-    """An entry of Table 1 for one λ, M and H: means over all frames of all windows, NaN if the film is too short."""
+    """An entry of Table 1: mean errors for one λ, number of atoms and window length. NaN if the film is too short."""
 
     lam: float
     n_atoms: int
@@ -135,7 +135,7 @@ class SweepResult:
     """Trimmed mean of the MSE if all codes are zero. It is 1 for standardised patches."""
 
     def rows(self) -> Iterator[tuple[float, ...]]:
-        """Yield the rows of sweep.csv (see `COLUMNS`), one for each λ, M, H, window and frame."""
+        """Yield the rows of sweep.csv (see `COLUMNS`): for each λ, number of atoms and window, one per frame."""
         for (lam, n_atoms, window), errors in self.errors.items():
             places = self.settings.segments(window, self.n_frames)
             for segment, ((start, stop), values) in enumerate(zip(places, errors, strict=True)):
@@ -153,7 +153,7 @@ class SweepResult:
 
     @cached_property
     def means(self) -> dict[float, list[float]]:
-        """For each λ, the trimmed mean MSE of each pair (M, H), except those for which the film is too short."""
+        """For each λ, the trimmed mean MSE of each number of atoms and window length that fit the film."""
         means: dict[float, list[float]] = {lam: [] for lam in self.settings.lam}
         for entry in self.table():
             means[entry.lam] += [] if entry.missing else [entry.trimmed_mean]

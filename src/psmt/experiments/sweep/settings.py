@@ -100,7 +100,7 @@ class SweepSettings(Settings):
             )
 
     def fitted(self, n_frames: int) -> tuple[Self | None, str]:
-        """Return settings as `Settings.fitted` does, with smaller numbers of atoms added if too few fit the film."""
+        """Return what `Settings.fitted` returns, with smaller numbers of atoms added if too few fit the film."""
         whole = [size for size in self.n_atoms if max(self.windows(size)) <= n_frames]
         if len(whole) >= min(2, len(self.n_atoms)):
             return self, ""

@@ -43,7 +43,7 @@ def _colour(i: int) -> str:
 
 
 def _head(axes: Axes, letter: str, text: str, *, lift: float = 7) -> None:
-    """Write a heading `lift` points above a panel, which may be narrower. A blank title reserves its height."""
+    """Write a heading `lift` points above a panel. The layout ignores its width; a blank title reserves its height."""
     heading(axes, letter, text, lift=lift)
     axes.texts[-1].set_in_layout(False)
     if not axes.get_title():

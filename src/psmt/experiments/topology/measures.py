@@ -43,7 +43,7 @@ MIN_BLOCKS, MAX_BLOCKS = 12, 24
 
 @dataclass(frozen=True)
 class Design:
-    """Which frames the tests compare, as indices."""
+    """Indices of the frames that the tests compare."""
 
     windows: Ints
     """(n_parts, n_frames): frames of the window of each part. No frame is in two windows."""
@@ -58,7 +58,7 @@ class Design:
 
     @classmethod
     def of(cls, codes: Result, settings: TopologySettings) -> Design:
-        """Choose the frames for the tests of a film, whose `codes` are packed by `pack_codes`."""
+        """Return the frames that the tests compare in the film with these `codes` (packed by `pack_codes`)."""
         n_frames = len(codes["offsets"]) - 1
         n_parts = int(np.clip(n_frames // (2 * settings.window), 2, MAX_PARTS))
         length = min(n_frames // n_parts, 2 * settings.window)

@@ -136,13 +136,13 @@ class TopologyResult:
 
     @cached_property
     def lasting(self) -> measures.LinkPersistence:
-        """Tests whether links last: the share of links that two windows without a common frame have in common."""
+        """The share of links that two windows without a common frame have in common, and tests of it."""
         own = self.settings
         return measures.measure_lasting(self.windows, self.shuffled, n_permutations=own.n_permutations, seed=own.seed)
 
     @cached_property
     def likeness(self) -> measures.Likeness:
-        """Tests whether the pixels of linked atoms correlate more than those of unlinked atoms."""
+        """Correlations of the pixels of linked and of unlinked atoms, and tests of the difference."""
         alike, own = measures.picture_likeness(self.dictionary), self.settings
         how = {"n_permutations": own.n_permutations, "seed": own.seed}
         return measures.measure_likeness(alike, self.windows, self.shuffled, **how)
@@ -184,7 +184,7 @@ class TopologyResult:
 
 
 def choose_atoms(graphs: Sequence[Result], count: int = 3) -> tuple[int, ...]:
-    """Return the indices of the `count` atoms that `RULE` chooses. Of equal atoms, the first is taken."""
+    """Return the indices of the `count` atoms that `RULE` chooses. Ties go to the first atom."""
     sizes = np.array([graph["component_size"] for graph in graphs], dtype=np.float64)
     component = np.array([graph["component"] for graph in graphs])
     variance = np.log(sizes).var(axis=0)

@@ -38,7 +38,7 @@ class TopologySettings(WindowSettings):
     best_of_sweep: bool = False
     """Whether to use the number of atoms and window length with the lowest error in the sweep (`psmt reproduce`)."""
     overlap: Annotated[
-        float, Option("--overlap", "Share of the topology's window that the next one has too, below 1.")
+        float, Option("--overlap", "Fraction of frames, below 1, that successive windows of the topology share.")
     ] = 63 / 64
     n_components: shared.QuarterComponents = None
     """Number of dimensions of the embedding. Windows of a smaller rank use their rank."""
@@ -69,7 +69,7 @@ class TopologySettings(WindowSettings):
 
     @classmethod
     def make(cls, given: Mapping[str, Any] | None = None, *, preset: str = "", **fallbacks: Any) -> Self:
-        """Return settings as `Settings.make` does, with `best_of_sweep` unless sizes or the preset 'demo' are given."""
+        """Return settings as `Settings.make` does. `best_of_sweep` is True if neither sizes nor 'demo' are given."""
         best = not {"n_atoms", "window"} & (given or {}).keys() and preset != "demo"
         return super().make({"best_of_sweep": best, **(given or {})}, preset=preset, **fallbacks)
 
