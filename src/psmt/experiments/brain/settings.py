@@ -62,9 +62,7 @@ class BrainSettings(Settings):
     swc_seconds: Annotated[float, real(open_bound=True)] = 60.0
     """Seconds of the sliding window in which correlations are computed. A minute is usual."""
     n_surrogates: Annotated[
-        int,
-        Option("--surrogates", "Number of surrogates (without states) that the scans are compared with."),
-        count(19),
+        int, Option("--surrogates", "Number of surrogates, without states, to compare the scans with."), count(19)
     ] = 19
     n_compared: int = 16
     """Largest number of people on whom methods and surrogates are compared. The first ones are taken."""
