@@ -149,8 +149,7 @@ def round_trip(
 
     def frames_of(codes: Array, currents: Array) -> Array:
         points = codes @ matrix.T
-        # Penalties are used one after the other, because together they would hold the codes of the window several
-        # times.
+        # One penalty at a time, because all together would hold the codes of the window several times.
         frames = [engine.numpy(recover.many(points, currents) @ atoms) for recover in recoveries]
         return np.reshape(frames, (*np.shape(lam), *frames[0].shape))
 

@@ -125,7 +125,7 @@ def compare_times(
         atoms = np.flatnonzero(early | late)
         pairs = atoms[np.array(np.triu_indices(len(atoms), 1))]
         own = [found[pairs[0], pairs[1]] for found in (before, after)]
-        # Similarities that are equal for all pairs agree with nothing.
+        # A correlation needs similarities that vary over pairs; without them, the agreement is 0.
         agreement.append(np.corrcoef(own)[0, 1] if all(len(one) and np.ptp(one) > 0 for one in own) else 0.0)
     return {"agreement": np.array(agreement)}
 

@@ -96,10 +96,10 @@ def find_people(specs: Sequence[str], model: Path | None = None, participants: P
             people.append((path.name.removesuffix(".gz").rpartition(".")[0] or path.name, path))
     again = _repeated(Path(spec).absolute() for _, spec in people)
     if again is not None:
-        # If a person were in both halves, the halves would agree.
+        # A person in both halves would make the halves agree.
         raise FrameSourceError(f"{again} is given twice; give each person once")
     if _repeated(name for name, _ in people) is not None:
-        # Files of the same name in several folders.
+        # Files in several folders have the same name.
         people = [(f"{Path(spec).parent.name}_{name}", spec) for name, spec in people]
     if _repeated(name for name, _ in people) is not None:
         people = [(f"{name}_{k + 1}", spec) for k, (name, spec) in enumerate(people)]

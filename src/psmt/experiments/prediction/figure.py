@@ -65,7 +65,7 @@ def prediction_figure(results: Sequence[PhaseResult]) -> Figure:
         raise ValueError("results is empty; give the result of at least one phase")
     n, columns, steps = len(results), min(len(results), 2), shown_steps(len(results[0].frames))
     methods = [name for name in METHOD_STYLES if any(name in result.scores for result in results)]
-    # What layer 1 shows is what is predicted. The frames have a few extreme values, which would leave all else grey.
+    # The limit comes from reconstructions: a few extreme values of the frames themselves would make all else grey.
     limit = max(float(np.percentile(np.abs(result.estimates), 98)) for result in results) or 1.0
     shown = "Bars are features" if results[0].picture_shape is None else "Patches are standardised"
     tall = 3.9 * (len(methods) + 2) / max(len(steps), 4)

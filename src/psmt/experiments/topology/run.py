@@ -195,7 +195,7 @@ def choose_atoms(graphs: Sequence[Result], count: int = 3) -> tuple[int, ...]:
         score[chosen] = -1.0
         atom = int(np.argmax(score))
         chosen.append(atom)
-        # Relative to the windows in which the less linked of the two atoms has links.
+        # The share is relative to the windows in which the atom with fewer linked windows has links.
         together = ((component == component[:, [atom]]) & (sizes > 1)).sum(axis=0)
         with_links = np.minimum((sizes > 1).sum(axis=0), (sizes[:, atom] > 1).sum())
         shared = np.maximum(shared, together / np.maximum(with_links, 1))
