@@ -157,8 +157,8 @@ class FrameWatch(AttributeState):
     two. The smaller of the two errors counts. So neither steady motion nor a still picture is surprising.
 
     The contrast that `CutDetector` needs is the larger of two numbers: the variance over a frame's features, and the
-    energy of the frame about the mean of the latest frames. With the variance, a static camera hardly ever triggers
-    cuts. The energy is needed for series of few features.
+    mean square of its deviation from the mean of the latest frames. With the former, a static camera hardly ever
+    triggers cuts. The latter is needed for series of few features.
 
     All results are recomputed from the latest frames whenever one arrives, so it does not matter whether frames came
     all at once or one by one.

@@ -283,8 +283,8 @@ def mixed_errors(
 ) -> tuple[Array]:
     """Return estimated errors (n_features, k) of k linear combinations of the wanted directions.
 
-    `mixing` (wanted, k) has the coefficients. The errors are the residuals of the combinations times the operator
-    `inverse`, because an error e leaves a residual of about ``(S - shift V) e``.
+    `mixing` (wanted, k) has the coefficients. An error e leaves a residual of about ``(S - shift V) e``. So the errors
+    are the residuals of the combinations, multiplied by the operator `inverse`, which is ``(S - shift V)^-1``.
     """
     wanted = directions[:, : len(mixing)]
     residuals = pencil.residuals(wanted @ mixing, wanted @ (eigenvalues[: len(mixing), None] * mixing))

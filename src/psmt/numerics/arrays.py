@@ -252,7 +252,7 @@ def contiguous(matrix: Array) -> Array:
 
 
 def sum_by_group(values: Array, group: Ints, n_groups: int) -> Array:
-    """Return the sum of the columns of `values` (n, m) in each group (n, n_groups). `group` (m,) numbers the groups."""
+    """Return the sum of the columns of `values` (n, m) in each group (n, n_groups). `group` (m,) has their groups."""
     if is_numpy_array(values):
         return np.array([np.bincount(group, row, n_groups) for row in values], dtype=np.float64)
     own: Any = values  # torch's own methods

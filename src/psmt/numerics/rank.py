@@ -8,7 +8,7 @@ variance n were added to the codes (Tikhonov regularisation)::
     V + n I,    S + 1.5 (H - 2) n I.
 
 The noise is so small that it hardly changes directions that occur in the window. A direction that does not occur then
-counts as rough as noise, instead of as straight. A slide of the window does not change n I, so it changes V and S by as
+counts as rough, like noise, and not as straight. A slide of the window does not change n I, so it changes V and S by as
 few outer products as without noise. Therefore the embedding can be tracked from slide to slide.
 """
 
