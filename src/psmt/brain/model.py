@@ -179,8 +179,7 @@ def fit_group(
     series : sequence of arrays (time, n_regions), data frames or paths of tables
         The series of each person, in any units. All people need the same regions. For scans, use a masker of nilearn.
     tr : float, optional
-        Repetition time: seconds from volume to volume. If it is not given, drifts with periods above 200 volumes are
-        removed.
+        Repetition time: seconds from volume to volume. Without it, drifts with periods above 200 volumes are removed.
     regions : sequence of str, optional
         Names of the regions. None takes the names of the columns, or numbers if columns have no names.
     n_atoms : int

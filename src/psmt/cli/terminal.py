@@ -76,16 +76,14 @@ def clock(seconds: float) -> str:
 class Bars:
     """Shows the progress of a command, as a bar with stage and remaining time, or as lines without a terminal.
 
-    The first line or bar appears at once. Without a terminal, a thread prints a line every `interval` seconds, even if
-    there is no progress.
+    The first line or bar appears at once. Without a terminal, a thread prints a line every `interval` seconds.
 
     Parameters
     ----------
     title : str
         The command and its source, for the first line.
     plan : mapping
-        Stage names in order, with their relative durations. A reported stage belongs to the first name that it starts
-        with.
+        Stage names in order, with their relative durations. A stage belongs to the first name that it starts with.
     """
 
     def __init__(self, title: str, plan: Mapping[str, float], interval: float = INTERVAL) -> None:

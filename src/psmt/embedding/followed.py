@@ -14,8 +14,8 @@ Rayleigh-Ritz step in this span gives the embedding to many digits, however far 
 
 The inverses ``(S - shift V)^-1`` are called operators. They are updated by the same outer products (Woodbury's
 formula). The shifts are complex, because with a real shift ``S - shift V`` would be almost singular when an eigenvalue
-passes the shift. Errors of the operators affect only the proposed directions: the Rayleigh-Ritz step uses the present V
-and S.
+passes the shift. Errors of the operators affect only the proposed directions: Rayleigh-Ritz steps use the present V and
+S.
 
 Each step estimates its error from how much the last two operators have changed the wanted directions. The estimates are
 added up over slides. When the sum exceeds the tolerance, or digits were lost, the error is measured from residuals. If

@@ -100,8 +100,7 @@ class WindowMoments:
     def of(cls, codes: Any, engine: Engine | None = None, *, begins: Mask | None = None) -> Self:
         """Return the moments of a whole window of codes (time, n_features), which may be sparse.
 
-        `begins` (time,) marks the first code of each series. No second difference crosses the boundary between two
-        series.
+        `begins` (time,) marks the first code of each series. No second difference crosses a boundary of series.
         """
         moments = cls(0, engine)
         own = moments.engine

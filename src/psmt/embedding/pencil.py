@@ -44,8 +44,7 @@ _RIDGE = 1e-10  # this fraction of a proposed direction's variance counts as rou
 class Pencil(Resident):
     """The matrices S and V of a window, regularised as if white noise were added to the codes.
 
-    With the noise variance n, V becomes ``V + n I``, and S becomes ``S + curvature n I``. `psmt.numerics.rank` explains
-    the regularisation.
+    With the noise variance n, V becomes ``V + n I``, and S becomes ``S + curvature n I``. See `psmt.numerics.rank`.
     """
 
     sums: Sums

@@ -2,8 +2,7 @@
 
 The variance of a mean depends only on the slow changes of the values. So it is estimated from the first few cosine
 coefficients of the values (Lazarus, Lewis, Stock and Watson 2018). The interval uses the quantile of Student's t with
-one degree of freedom for each coefficient. With all n - 1 coefficients this is the ordinary t interval of independent
-values.
+one degree of freedom for each coefficient. With all n - 1 coefficients this is the t interval of independent values.
 
 There are two intervals for ratios. `ratio_interval` is for values that may depend on each other, such as errors of
 successive frames. `swap_interval` has more power, but needs differences between the two methods with independent signs,
@@ -51,16 +50,15 @@ def mean_interval(values: ArrayLike, *, block: int = 1, level: float = 0.95, ind
     By default values may depend on each other. The interval then uses at most ``0.4 n^(2/3)`` cosine coefficients, and
     is wide for few values. Intervals of level 95% contain the true mean in 92 to 96% of cases for autocorrelations of 0
     to 0.6, unless values are skewed. For 5 to 11 values, ``independent=True`` makes the interval a third as wide, so
-    use it if the values are independent. With fewer than `FEWEST_VALUES` values or `FEWEST_BLOCKS` blocks the interval
-    is infinite.
+    use it if the values are independent. With fewer than `FEWEST_VALUES` values or `FEWEST_BLOCKS` blocks it is
+    infinite.
 
     Parameters
     ----------
     values : (n,) array-like
         Values to average. Those that are not finite are left out.
     block : int
-        Number of successive values that are known to be correlated, >= 1. At most ``n // block - 1`` coefficients are
-        used.
+        Number of successive values known to be correlated, >= 1. At most ``n // block - 1`` coefficients are used.
     level : float
         Confidence level, between 0 and 1.
     independent : bool

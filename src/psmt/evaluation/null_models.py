@@ -33,9 +33,8 @@ def shuffle_frames(film: Array, rng: np.random.Generator) -> Array:
 def draw_noise(film: Array, rng: np.random.Generator) -> Array:
     """Draw noise (time, n_features) with the covariance and the values of a film, in which no frame predicts the next.
 
-    First, Gaussian noise is drawn with the film's covariance between features, and so with its spatial spectrum. Then,
-    in each feature, the noise is replaced by the film's values of the same rank. So each feature has the film's
-    distribution.
+    First, Gaussian noise is drawn with the film's covariance between features, and so with its spatial spectrum. Then
+    each feature of the noise is replaced by the film's values of the same rank, to get its distribution.
     """
     if isinstance(film, DiskSeries):
         return _noise_on_disk(film, rng)

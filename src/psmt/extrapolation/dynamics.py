@@ -331,8 +331,7 @@ class Moments:
         """Return the transition matrix W (3 n, n) by ridge regression towards `prior` (3 n, n), or zero for None.
 
         The penalty is relative to the mean square of the inputs. Each coordinate has smaller penalties on its own past.
-        The matrix with the larger penalties is inverted once, and corrected for each coordinate by a downdate of rank 3
-        (Woodbury).
+        The matrix with the larger penalties is inverted once, and corrected for each coordinate by Woodbury's formula.
         """
         n_inputs, n = self.outputs.shape
         scale = float(np.trace(self.inputs)) / n_inputs or 1.0  # any penalty will do for rows that never move

@@ -75,8 +75,7 @@ class Gain(_Correlation):
     The gain is the lag-one autocorrelation of the steps over an exponentially weighted past, so it lies in [-1, 1]. It
     is near 1 for steady motion, near 0 for a random walk, and negative for flicker. A common gain is computed from the
     decoded frames and soft-thresholded at one standard error. The difference between the gain of a direction and the
-    common gain is soft-thresholded at two. Without evidence of motion the gains are zero, and the last point is
-    repeated.
+    common gain is soft-thresholded at two. Without evidence of motion the gains are zero.
 
     The model passes only steps to which its embedding was not fitted, because other gains are too large: with three
     codes per atom, the leading gains are near 0.7 in the window and near 0 on the next frames.

@@ -68,7 +68,7 @@ class PSMT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learning):
         What to predict after a cut, that is, after a frame that began a new scene (`cut_`). With 'hold', the prediction
         repeats the last code for 25 frames, or until no code of the old scene is left in the window. The reason is that
         the straight line through the last two codes would cross the cut, and that the embedding does not know the new
-        scene yet. Extrapolations that learn skip the steps across a cut. With 'ignore', as in the paper, cuts have no
+        scene yet. Extrapolations that learn skip the steps across a cut. With 'ignore' (the paper), cuts have no
         effect.
     centred, half_stencils, rank_tol :
         As in `TemporalEmbedding`.
@@ -201,15 +201,14 @@ class PSMT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learning):
         horizon : int, (time, n_features) array or table, optional
             None predicts the next frame (n_features,). A number predicts that many frames (horizon, n_features), each
             from the predictions before it. Given an array of rows, as scikit-learn passes to `predict`, the result has
-            one prediction per row (time, n_features): a copy of the model receives the rows one by one and, after row
-            i, predicts row i + 1.
+            one prediction per row (time, n_features): a copy of the model receives the rows one by one, and predicts
+            row i + 1 after row i.
         interval : float, optional
             Coverage of prediction intervals, such as 0.9. The result is then an `Interval` with the fields
             ``predicted``, ``lower`` and ``upper``. The coverage holds for each feature and each step separately. Bounds
             are the prediction plus quantiles of past prediction errors. The quantile levels adapt to each new frame,
-            which keeps the coverage while the series changes; see `psmt.model.intervals`. The first call measures these
-            errors on up to 100 frames at the end of the past, which takes as long as 100 updates. Each later `update`
-            adds one error.
+            which keeps the coverage while the series changes; see `psmt.model.intervals`. The first call measures up to
+            100 errors at the end of the past, which takes as long as 100 updates. Each later `update` adds one.
 
         Returns
         -------
@@ -229,8 +228,7 @@ class PSMT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learning):
     ) -> dict[float, Any]:
         """Return a mapping from each of `quantiles` (between 0 and 1) to that quantile of the next frames.
 
-        Each value is the prediction plus a quantile of past prediction errors. It has the shape that `predict` returns
-        for this `horizon`.
+        Each value is the prediction plus a quantile of past prediction errors, in the shape that `predict` returns.
         """
         each(_fraction)("quantiles", quantiles)
         ordered = sorted(set(map(float, quantiles)))

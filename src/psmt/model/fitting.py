@@ -55,8 +55,7 @@ class Learning(FittedState):
             Number of frames of each series in X; by default X is one series.
         progress : callable, optional
             Called with the name of a stage ('dictionary', 'choice', 'window'), the amount of work done, and the total
-            amount. The stage 'dictionary' may occur twice: the dictionary may learn further after 'auto' parameters are
-            chosen.
+            amount. The stage 'dictionary' may occur again after 'choice', when the dictionary learns further.
         """
         self._check_parameters()
         given = self.check_next(X, reset=True)
@@ -182,8 +181,7 @@ class Learning(FittedState):
 
         `learned` is a coder that was fitted to all samples except the held-out ones. With `dictionary_from='past'`, a
         copy of it learns further from the held-out samples, which is faster than a new fit. With 'window', a new coder
-        is fitted to the last `window` samples. A subclass may return a coder that another model has fitted to the same
-        samples.
+        is fitted to the last `window` samples. A subclass may return a coder that another model has fitted.
         """
         place: dict[str, Any] = {"device": self.device, "dtype": self.dtype}
         if self.coder is None:

@@ -1,7 +1,6 @@
 """The list of departures from the paper, which models, settings and reports share.
 
-docs/explanation/departures.md says for each departure why it is made, how often it is active, and how it changes the
-error.
+docs/explanation/departures.md says why each departure is made, how often it is active, and how it changes the error.
 """
 
 from __future__ import annotations

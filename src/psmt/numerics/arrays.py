@@ -292,8 +292,8 @@ def first_of_group(group: Ints) -> Ints:
 def robust_peak(values: Array) -> Array:
     """Return the maximum of values (n,) >= 0 in order of time, with outliers clipped. Without values it is zero.
 
-    Without outliers this is exactly the maximum. The latest two values are never clipped, because step 6 extrapolates
-    from them.
+    Without outliers this is exactly the maximum. The latest two are never clipped, because step 6 extrapolates from
+    them.
     """
     xp = array_namespace(values)
     if not len(values):

@@ -26,8 +26,7 @@ class DiskSeries(np.memmap[Any, np.dtype[np.float64]]):
 
     A `DiskSeries` differs from a `memmap` in two ways. Indexing first releases the memory of earlier reads, so peak
     memory does not grow with the file. A pickle holds the name of the file instead of the numbers, so other processes
-    on this machine map the same file. A slice without a step is a `DiskSeries`. Other indices and operations return
-    plain arrays.
+    on this machine map the same file. A slice without a step is a `DiskSeries`. Other results are plain arrays.
 
     Examples
     --------

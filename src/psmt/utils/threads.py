@@ -91,8 +91,8 @@ class _Holders:
     def depth(self) -> int:
         """Return how many limits the calling thread has entered and not yet left.
 
-        Limits that are left in the wrong order can make the stored number too large. So 0 is returned unless the thread
-        still holds a limit.
+        Limits that are left in the wrong order can make the stored number too large. So 0 is returned if the thread
+        holds no limit.
         """
         return getattr(self.own, "depth", 0) if threading.get_ident() in self.threads else 0
 
