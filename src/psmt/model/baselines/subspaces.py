@@ -53,7 +53,7 @@ class SlowFeatures(SeriesBaseline):
     """Linear slow feature analysis (Wiskott and Sejnowski, 2002), with linear extrapolation of each feature.
 
     Slow features are the directions of whitened frames that change least from one frame to the next. Each is predicted
-    to continue the line through its last two values. Their number has the least error on the last eighth of the past.
+    to continue the line through its last two values. Their number is the best on the last eighth of the past.
     """
 
     n_last = 2
