@@ -239,10 +239,10 @@ def turn(
 ) -> tuple[Array, Array, Array, Array]:
     """Return eigenvalues (n,), directions (n_features, n), embedding matrix (wanted, n_features), and error (a scalar).
 
-    `values` and `vectors` are the eigenpairs of the matrix that `reduce` returned with the next three arrays. Each
-    operator proposed `block` directions. `probe` (n_features, k) are random vectors for `_aligned`. The error estimates
-    how much one more operator would change the wanted directions, extrapolated from the contributions of the last two.
-    It is the sine of an angle, or infinite if digits were lost.
+    `reduce` returned a matrix, and the arrays `white`, `directions` and `proposed`. The eigenpairs of the matrix are
+    `values` and `vectors`. Each operator proposed `block` directions. `probe` (n_features, k) are random vectors for
+    `_aligned`. The error estimates how much one more operator would change the wanted directions. It is extrapolated
+    from the contributions of the last two operators. It is the sine of an angle, or infinite if digits were lost.
     """
     xp, n = array_namespace(values), directions.shape[1]
     part = vectors[:, :wanted] ** 2

@@ -73,11 +73,11 @@ class PSMT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learning):
     centred, half_stencils, rank_tol :
         As in `TemporalEmbedding`.
     embedding_tol : float, default 3e-7
-        Tolerance of the embedding, which is updated from frame to frame: the largest sine of the angle between its
-        subspace and the exact one. `followed_.error_` is the present value. With the default, predictions differ from
+        The embedding is updated from frame to frame. This is its largest error, the sine of the angle between its
+        subspace and the exact one. `followed_.error_` is the present error. With the default, predictions differ from
         exact ones by at most 1e-5 of the patch's contrast. With 0, the exact embedding (the paper's closed form) is
-        computed for every frame. This is also done if there are fewer codes than atoms, or at most 512 atoms and fewer
-        than two codes per atom.
+        computed for every frame. It is also computed for every frame in two other cases: there are fewer codes than
+        atoms, or there are at most 512 atoms and fewer than two codes per atom.
     activity_bound : float or None, default 2.0
         Bound on predictions, > 0. The sum of a predicted code is at most this multiple of the largest sum of a code in
         the window. The norm of the difference between the predicted and the last frame is at most this multiple of the
