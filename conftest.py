@@ -16,7 +16,8 @@ _OPTIONAL = {
 }
 collect_ignore_glob = [files for library, files in _OPTIONAL.items() if not find_spec(library)]
 
-_LARGE = ("sklearn.linear_model", "scipy.stats", "numba", "matplotlib.pyplot", "pandas", "hypothesis", "distributed")
+_LARGE = ("sklearn.utils.estimator_checks", "scipy.stats", "numba", "nibabel", "cyclopts", "uvicorn")
+_LARGE += ("matplotlib.pyplot", "pandas", "hypothesis", "distributed")
 
 
 def pytest_configure(config):

@@ -42,10 +42,10 @@ compile; the last of them compiles those of brains. Then come the files that tak
 
 
 def pytest_collection_modifyitems(items):
-    """Two workers neither compile the same kernels nor wait for each other at the end."""
+    """Two workers neither compile the same kernels nor wait for each other at the end. Studies take longest."""
     folder = Path(__file__).parent
     rank = {folder / f"{name}.py": k for k, name in enumerate(FIRST)}
-    items.sort(key=lambda item: rank.get(item.path, len(FIRST)))
+    items.sort(key=lambda item: rank.get(item.path, len(FIRST) + ("studies" not in item.path.parts)))
 
 
 @pytest.fixture(scope="module")

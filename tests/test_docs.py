@@ -43,7 +43,7 @@ def with_sessions():
     """Pages with prompts; tutorials take seconds."""
     for page in PAGES:
         if session(page):
-            slow = [pytest.mark.slow] if page.parent.name == "tutorials" else []
+            slow = [pytest.mark.slow] if page.parent.name in ("tutorials", "docs") or page.stem == "brain" else []
             yield pytest.param(page, id=name(page), marks=slow)
 
 

@@ -133,6 +133,7 @@ def test_others_help_a_series_that_is_short(rotating):
     assert errors["both"] < errors["alone"]
 
 
+@pytest.mark.slow
 def test_many_features_are_continued_along_their_axes():
     hidden = linear_system(rotation(), n=300, noise=0.3)
     X = hidden @ np.random.default_rng(2).standard_normal((6, MOST_AXES + 22))

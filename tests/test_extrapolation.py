@@ -206,6 +206,7 @@ class Overshoot(Extrapolation):
 """
 
 
+@pytest.mark.slow
 def test_a_rule_is_one_file_in_the_folder(tmp_path):
     """It is found without any list, comes after those of the package, and results of tasks depend on it."""
     original, copied = Path(psmt.__file__).parent, tmp_path / "psmt"

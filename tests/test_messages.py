@@ -131,8 +131,8 @@ def test_a_transposed_series_gives_a_warning(n_features, n_times):
             warn_of_mistakes(X, X)
 
 
-@pytest.mark.parametrize("speed", [0.5, 4, 8])
-@pytest.mark.parametrize("kind", ["glide?seed=5&size=32", "glide?seed=1&size=16&noise=0.2", "glide?seed=8&size=24"])
+@pytest.mark.parametrize("speed", [0.5, 8])
+@pytest.mark.parametrize("kind", ["glide?seed=3&size=32", "glide?size=16&noise=0.2"])
 def test_patches_of_films_do_not_count_as_transposed(kind, speed):
     patches = read_patches(f"builtin:{kind}&frames=300&speed={speed}", frame_size=None).values
     with warnings.catch_warnings():

@@ -3,6 +3,8 @@
 import ast
 from pathlib import Path
 
+import pytest
+
 import psmt
 
 PACKAGE = Path(psmt.__file__).parent
@@ -89,6 +91,7 @@ def breaches(package):
                 yield told
 
 
+@pytest.mark.slow
 def test_files_are_opened_by_one_function():
     assert not list(breaches(PACKAGE))
 

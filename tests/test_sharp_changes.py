@@ -90,7 +90,9 @@ def test_the_old_scene_is_gone_when_a_window_has_passed():
         assert np.flatnonzero(held).tolist() == list(range(10, 10 + n_held))
 
 
-@pytest.mark.parametrize("extrapolation", ["linear", "gain", "phase"])
+@pytest.mark.parametrize(
+    "extrapolation", ["linear", *(pytest.param(one, marks=pytest.mark.slow) for one in ("gain", "phase"))]
+)
 def test_without_cuts_nothing_changes_by_a_bit(extrapolation):
     X = wave(200)
     first, second = (small(X[:150], extrapolation=extrapolation, on_cut=on_cut) for on_cut in ("hold", "ignore"))
@@ -100,7 +102,7 @@ def test_without_cuts_nothing_changes_by_a_bit(extrapolation):
     assert own.tobytes() == papers.tobytes()
 
 
-@pytest.mark.parametrize("extrapolation", ["linear", "hold"])
+@pytest.mark.parametrize("extrapolation", ["linear", pytest.param("hold", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("kind", ["step", "flash"])
 def test_a_model_predicts_the_same_however_it_came_to_its_window(kind, extrapolation):
     """At every sixth frame around a cut: by updates, by fitting the whole past, and by fitting the window alone."""
@@ -149,7 +151,7 @@ def test_what_follows_no_embedding_or_no_window_has_nothing_to_hold(cls):
     np.testing.assert_array_equal(own, followed(second, X, AT - 10)[0])
 
 
-@pytest.mark.parametrize("later", [0, 1, 3, 20])
+@pytest.mark.parametrize("later", [0, 3, *(pytest.param(later, marks=pytest.mark.slow) for later in (1, 20))])
 @pytest.mark.parametrize("cls", [PSMT, Baseline2])
 def test_a_saved_model_goes_on_alike_after_a_cut(tmp_path, later, cls):
     X = put_in(thin(AT + 60, 8), "step")

@@ -10,7 +10,7 @@ from psmt.surprise import N_FIRST, N_RECORD, StepClock, SurpriseDetector
 @pytest.fixture(scope="module")
 def scenes():
     """Two films of 32 x 32 pixels."""
-    return [list(GlideFilm(n_frames=220, seed=seed, size=32, speed=0.3)) for seed in (3, 5)]
+    return [list(GlideFilm(n_frames=220, seed=seed, size=32, speed=0.3)) for seed in (3, 0)]
 
 
 def frames(*parts):
@@ -38,6 +38,7 @@ def test_a_cut_and_a_flash_come_with_their_pictures(scenes):
     assert errors[0] < 0.1 * errors[1]
 
 
+@pytest.mark.slow
 def test_a_smaller_event_is_a_surprise_once_enough_is_known(scenes):
     scene, _ = scenes
     film = frames(scene[:200])

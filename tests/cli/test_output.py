@@ -72,16 +72,6 @@ def test_units_of_a_series_do_not_matter():
         np.testing.assert_allclose(odd.scores[method].vs_frame, score.vs_frame, rtol=1e-4)
 
 
-def test_nothing_of_the_future_is_in_a_prediction():
-    values, _ = _series()
-    later = values.copy()
-    later[62:] *= 100.0
-    told = [predict_phase(own, FilmPhase("one", 60), series=True, **SMALL) for own in (values, later)]
-    for method in told[0].scores:
-        first, second = (found.scores[method].predicted[0] for found in told)
-        np.testing.assert_array_equal(first, second)
-
-
 def test_features_of_a_series_are_no_pixels():
     assert as_picture(np.ones(16), (4, 4)).shape == (4, 4)
     assert as_picture(np.ones(16), None).shape == (32, 32)

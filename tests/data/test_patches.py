@@ -206,11 +206,6 @@ def test_frames_after_stop_are_not_read():
     assert n_read == [0, 1, 2]
 
 
-def test_nan_names_the_frame():
-    with pytest.raises(FrameSourceError, match="frame 5 holds NaN"):
-        read_patches(Counter([]), frame_size=None, start=2)
-
-
 @pytest.mark.parametrize(
     ("limits", "message"),
     [

@@ -88,15 +88,6 @@ def test_the_constraint_and_the_objective_hold(layer_of, centred, half_stencils)
     assert np.all(np.diff(layer.eigenvalues_) >= 0)
 
 
-def test_a_known_slow_motion_is_found(layer_of):
-    rng = np.random.default_rng(0)
-    slow = np.sin(np.arange(300) / 40)
-    noise = rng.standard_normal((300, 4))
-    mixed = np.column_stack([slow + noise[:, 0], noise])
-    point = layer_of(n_components=1).fit(mixed).transform(mixed)[:, 0]
-    assert abs(np.corrcoef(point, slow)[0, 1]) > 0.99
-
-
 # Rank
 
 

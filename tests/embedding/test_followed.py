@@ -82,7 +82,7 @@ def test_a_window_where_all_is_determined(operations):
     assert followed.n_solved_ == 1
 
 
-@pytest.mark.parametrize("rare", [0.01, 0.3])
+@pytest.mark.parametrize("rare", [0.3, pytest.param(0.01, marks=pytest.mark.slow)])
 def test_columns_of_proportional_atoms_stay_parallel(operations, rare):
     """The window has no variance in which they differ, so the error of the subspace does not show a difference."""
     codes = sparse_codes(H + 40)

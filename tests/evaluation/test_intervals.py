@@ -23,8 +23,8 @@ def coverage(draw, interval, *, n=800):
     return sum(low <= 0.0 <= high for _, low, high in intervals) / n
 
 
-@pytest.mark.parametrize("n", [5, 8, 30])
-@pytest.mark.parametrize("rho", [0.0, 0.3, 0.6])
+@pytest.mark.parametrize("n", [5, 30, pytest.param(8, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("rho", [0.0, 0.6, pytest.param(0.3, marks=pytest.mark.slow)])
 def test_covers_the_mean_of_dependent_values(n, rho):
     assert 0.92 <= coverage(lambda rng: [autocorrelated(rng, (n,), rho)], mean_interval) <= 0.97
 

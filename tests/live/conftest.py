@@ -27,7 +27,7 @@ def glide(n_frames, seed=0, size=SIDE):
 @pytest.fixture(scope="session")
 def film():
     """Grey levels (160, 48, 48) of the built-in film, with a cut at frame 80."""
-    return np.concatenate([glide(80), glide(80, seed=5)])
+    return np.concatenate([glide(80), glide(80, seed=3)])
 
 
 class StandIn:

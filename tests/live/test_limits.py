@@ -148,7 +148,7 @@ def tables(serve):
     return address_of(serve(session))
 
 
-def test_an_answer_must_be_read_and_a_table_is_not_kept_for_clients_that_do_not_read(tables, monkeypatch):
+def test_an_answer_must_be_read(tables, monkeypatch):
     monkeypatch.setattr(LimitedHTTP, "timeout", 0.6)
     with dial(tables, TABLE) as first, dial(tables, TABLE) as second, dial(tables, 400 * GET) as many:
         # The second one is told at once that the table of the first is on its way.

@@ -53,7 +53,7 @@ def step_through(session, n_steps):
 # Predicting whole frames
 
 
-@pytest.mark.parametrize("horizon", [1, 3])
+@pytest.mark.parametrize("horizon", [3, pytest.param(1, marks=pytest.mark.slow)])
 def test_a_prediction_is_scored_by_its_own_frame_and_compared_with_copying(film, horizon):
     predictor = LivePredictor(horizon=horizon)
     n_scored = 0

@@ -81,6 +81,7 @@ def test_set_output_is_obeyed():
     assert isinstance(small().fit(ROWS).predict(2), np.ndarray)
 
 
+@pytest.mark.slow
 def test_scorers_of_scikit_learn_take_rows_shifted_by_one():
     expected = []
     for stop in (79, 99):

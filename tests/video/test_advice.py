@@ -130,7 +130,7 @@ def test_a_damaged_prior_is_refused(tmp_path, taught):
         Prior.load(path)
 
 
-@pytest.mark.parametrize("n_frames", [3, 16, 17, 18, 19, 40])
+@pytest.mark.parametrize("n_frames", [3, 16, 17, 40])
 def test_a_film_that_comes_frame_by_frame_teaches_the_same_and_is_not_held(n_frames):
     film = np.cumsum(np.random.default_rng(1).standard_normal((n_frames, 24, 24)), axis=0).astype(np.float32)
     alive = weakref.WeakSet()

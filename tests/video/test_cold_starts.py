@@ -19,6 +19,7 @@ def cold_ratio(film):
     return ours / copied
 
 
+@pytest.mark.slow
 def test_every_frame_twice_is_copied():
     film = np.repeat(walkers(2006, 0.01, 6), 2, axis=0)
     assert cold_ratio(film) <= 1.02

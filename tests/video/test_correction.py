@@ -70,10 +70,10 @@ def test_a_cut_and_a_failure_leave_it_no_record():
     assert not model._learner.correction.gain.gains().any()
 
 
-@pytest.mark.parametrize("scale", [1e-30, 1.0, 1e6])
+@pytest.mark.parametrize("scale", [1e-30, 1e6])
 def test_a_picture_that_goes_black_is_predicted_with_finite_numbers(scale):
     """Nothing varies any more, over place or time: there is no unit to measure anything by."""
-    film = scale * hiding(22).astype(np.float64)
+    film = scale * hiding(22)[:, :40, :48].astype(np.float64)
     model = FramePredictor(rollouts=False).fit(film[:18])
     for share in (0.5, 0.2, 0.05, 0.0, 0.0, 0.0):
         assert np.isfinite(model.update(share * film[18]).predict()).all()
@@ -168,14 +168,14 @@ def test_convolutions_foresee_better_what_is_hidden_and_shown_again(convolving):
 def test_a_model_keeps_the_form_of_its_network_on_a_device_that_prefers_the_other(monkeypatch, tmp_path, convolves):
     kernels = type(engine_for("cpu").frames)
     monkeypatch.setattr(kernels, "convolves", convolves)
-    film = hiding(16)
-    model = FramePredictor(rollouts=False).fit(film[:10])
+    film = hiding(9)[:, :40, :48]
+    model = FramePredictor(rollouts=False).fit(film[:6])
     model.save(tmp_path / "film.psmt")
     monkeypatch.setattr(kernels, "convolves", not convolves)
     loaded = FramePredictor.load(tmp_path / "film.psmt")
     loaded.rollouts = False
     assert loaded._learner.correction.network.form is (CONVOLUTIONAL if convolves else PIXELWISE)
-    for frame in film[10:]:
+    for frame in film[6:]:
         assert np.array_equal(loaded.predict(), model.predict())
         loaded.update(frame)
         model.update(frame)
@@ -198,7 +198,7 @@ def test_a_model_with_convolutions_continues_on_the_cpu(engine, monkeypatch, tmp
 
 
 def test_a_frame_that_is_taken_back_leaves_no_crop(convolving):
-    film = hiding(8)
+    film = hiding(8)[:, :40, :48]
     model = FramePredictor(rollouts=False).fit(film[:7])
     before = model.get_state()
     undo = model._learner.undo()

@@ -47,7 +47,7 @@ def fitted(fitted_once):
     return deepcopy(fitted_once)
 
 
-@pytest.mark.parametrize("velocity", [(0.6, -1.3), (2.5, 0.0)])
+@pytest.mark.parametrize("velocity", [(0.6, -1.3), pytest.param((2.5, 0.0), marks=pytest.mark.slow)])
 def test_steady_motion_is_predicted(velocity):
     film = gliding(velocity, 32)
     error, _, cut = ratios(FramePredictor().fit(film[:24]), film, 24)
@@ -55,11 +55,12 @@ def test_steady_motion_is_predicted(velocity):
     assert not cut.any()
 
 
-def test_a_still_scene_is_copied_exactly():
-    still = np.repeat(texture()[None].astype(np.float32), 20, axis=0)
+@pytest.mark.parametrize("scene", [texture(), np.full((20, 20), 3.0)])
+def test_a_still_or_flat_scene_is_copied_exactly(scene):
+    still = np.repeat(scene[None].astype(np.float32), 20, axis=0)
     model = FramePredictor().fit(still)
     assert np.array_equal(model.predict(horizon=4), still[:4])
-    assert model.update(still[0]).surprise_ == 0.0
+    assert scene.std() == 0 or model.update(still[0]).surprise_ == 0.0
 
 
 def test_noise_on_a_still_scene_is_never_worse_than_copying():
@@ -119,8 +120,8 @@ def test_gain_lies_between_copying_and_turning(glide):
 
 
 def test_a_rollout_moves_on_and_does_not_run_away(glide, fitted):
-    rollout = fitted.predict(horizon=50)
-    assert rollout.shape == (50, 48, 56)
+    rollout = fitted.predict(horizon=25)
+    assert rollout.shape == (25, 48, 56)
     copied = np.mean((glide[39] - glide[40:44]) ** 2, axis=(1, 2))
     assert np.all(np.mean((rollout[:4] - glide[40:44]) ** 2, axis=(1, 2)) < 0.2 * copied)
     assert rollout.min() >= glide[:40].min() - 1e-3
@@ -169,12 +170,6 @@ def test_any_size_of_frame(shape):
     model = FramePredictor().fit(film[:10]).update(film[10])
     assert model.predict(horizon=2).shape == (2, *shape)
     assert np.isfinite(model.predict(horizon=2)).all()
-
-
-def test_a_flat_film_stays_flat():
-    flat = np.full((8, 20, 20), 3.0)
-    model = FramePredictor().fit(flat)
-    assert np.array_equal(model.predict(horizon=2), flat[:2])
 
 
 def test_a_cut_is_noticed_and_the_new_scene_is_learned(glide, fitted):
@@ -270,6 +265,8 @@ def test_a_prior_of_other_candidates_is_refused(glide, name):
     other = Prior((name,), np.ones((6, 1, 1), np.float32), np.ones((6, 1), np.float32))
     with pytest.raises(ModelFileError, match=f"the prior .* 1 candidates, '{name}' among them"):
         FramePredictor(prior=other).fit(glide[:4])
+    with pytest.raises(TypeError, match="prior"):
+        FramePredictor(prior=3).fit(glide[:4])
 
 
 @pytest.mark.slow
@@ -327,8 +324,14 @@ def test_what_was_given_may_be_overwritten(glide):
     assert other.predict().tobytes() == model.update(glide[8]).predict().tobytes()
 
 
-@pytest.mark.parametrize("extrapolation", FRAME_EXTRAPOLATIONS)
-@pytest.mark.parametrize("n_frames", [2, 20, 46])
+@pytest.mark.parametrize(
+    ("extrapolation", "n_frames"),
+    [
+        ("phase", 20),
+        *((name, 46) for name in ("gain", "linear", "hold")),
+        *(pytest.param("phase", n_frames, marks=pytest.mark.slow) for n_frames in (2, 46)),
+    ],
+)
 def test_a_loaded_model_goes_on_bit_for_bit(tmp_path, glide, extrapolation, n_frames):
     """After the first change, in the middle of a scene, and right after a cut, which those who copy do not notice."""
     film = np.concatenate([glide[:45], gliding((-1.0, 0.5), 15, seed=5)])
@@ -424,12 +427,6 @@ def test_what_is_no_frame_is_refused_and_leaves_no_trace(fitted, frame, message)
     with pytest.raises(ValueError, match=message):
         fitted.update(frame)
     assert np.array_equal(fitted.predict(), before)
-
-
-@pytest.mark.parametrize("parameters", [{"prior": 3}, {"extrapolation": "cubic"}])
-def test_parameters_are_checked(glide, parameters):
-    with pytest.raises((TypeError, ValueError), match=next(iter(parameters))):
-        FramePredictor(**parameters).fit(glide[:4])
 
 
 def test_an_unknown_extrapolation_is_refused_with_the_names_that_this_model_knows(glide, monkeypatch):

@@ -64,6 +64,7 @@ def test_clusters_that_stay(rng, tmp_path):
     assert result.lasting.permuted.excess.low > 0.5
 
 
+@pytest.mark.slow
 def test_clusters_that_change_in_the_middle(rng, tmp_path):
     codes = moving(slow(N_FRAMES, N_GROUPS, rng), EARLY, LATE, rng=rng)
     (change, persist, _), result = verdicts(codes, pictures(EARLY, rng), tmp_path)
@@ -118,6 +119,7 @@ def test_a_static_film_says_nothing(tmp_path):
     assert outcomes == [INCONCLUSIVE] * 3
 
 
+@pytest.mark.slow
 def test_a_film_that_never_forgets_cannot_be_dealt_out(rng, tmp_path):
     codes = moving(slow(N_FRAMES, N_GROUPS, rng, width=801), EARLY, rng=rng, noise=0.2)
     outcomes, result = verdicts(codes, pictures(EARLY, rng), tmp_path)
