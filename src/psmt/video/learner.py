@@ -33,7 +33,9 @@ _JOLT = 6.0  # surprise above which motion that no candidate predicted clears th
 _WORSE = 2.0  # a prediction has failed if its error exceeds this multiple of copying's error: motion has stopped
 _HEAD_START = 1.0  # number of perfect predictions that the gain starts with where there is a prior
 _UNEXPLAINED = (0.5, 0.65)  # unexplained shares of a change at which trust begins to fall, and at which it is lowest
-_FAINT = 1e-3  # energy of a change, relative to the variance over the picture, below which an encoder may have made it
+_FAINT = (1e-3, 2e-3)  # energies of a change, relative to the variance over the picture: an encoder may have made it
+_ROUNDING = 1e-4  # the same for a change that rounding to 8 bits may have made
+_YOUNG = 4  # changes after which rounding is no longer a reason for doubt
 _DOUBT = 0.75  # share of the predicted change that is left out where trust is lowest
 _STUTTER = 0.1  # energy of a change, relative to the next one, below which it was not motion
 _FARTHEST = 0.5  # largest pan that is distinguished from a cut, relative to the size of the picture
@@ -260,22 +262,25 @@ class FrameLearner:
         After one change, it is below 1 in two cases. Either motion does not explain the change, which may then be
         noise. Or the change is faint, because encoders turn slow motion into jerks. After two changes, the factor is 0
         if the first was far smaller than the second, because the film then stutters or shows every frame twice.
+        After the first few changes, it is 0 if the last one was as small as rounding errors.
         """
         scene, kernels = self._scene, self.grid.kernels
-        if not self._candidates.rich or scene.age not in (1, 2):
+        if not self._candidates.rich or not 0 < scene.age <= _YOUNG:
             return 1.0
+        last, contrast = (
+            float(mean_square(one)) for one in (scene.current - scene.previous, scene.current - scene.current.mean())
+        )
+        if last < _ROUNDING * contrast:
+            return 0.0
         if scene.age == 1:
-            other = kernels.moved(scene.previous, scene.flows[0]) - scene.current
-        else:
-            # This is a quarter of the first change.
-            other = 4 * (scene.means[0] - 0.5 * (scene.current + scene.previous))
-        last, energy = (float(mean_square(one)) for one in (scene.current - scene.previous, other))
+            left = float(mean_square(kernels.moved(scene.previous, scene.flows[0]) - scene.current))
+            faint = 1 - _above(last / max(contrast, _LEAST), _FAINT)
+            return 1 - _DOUBT * max(faint, _above(left / max(last, _LEAST), _UNEXPLAINED))
         if scene.age == 2:
-            return float(energy >= _STUTTER * last)
-        low, high = _UNEXPLAINED
-        if last < _FAINT * float(mean_square(scene.current - scene.current.mean())):
-            return 1 - _DOUBT
-        return 1 - _DOUBT * min(max((energy - low * last) / max((high - low) * last, _LEAST), 0.0), 1.0)
+            # The first change is four times this difference.
+            first = float(mean_square(4 * (scene.means[0] - 0.5 * (scene.current + scene.previous))))
+            return float(first >= _STUTTER * last)
+        return 1.0
 
     def _start_rollout(self, wanted: bool) -> None:
         """Start a rollout to be scored if this is `wanted` and enough frames have passed since the last one."""
@@ -390,6 +395,11 @@ class FrameLearner:
 def _experts_shape(rule: Rule, has_prior: bool) -> tuple[int]:
     """Return (n_experts,). Experts are the blend, copying and, where available, optical flow and the prior's blend."""
     return (2 + bool(rule.planes) + has_prior,)
+
+
+def _above(value: float, limits: tuple[float, float]) -> float:
+    """Return how far a value lies between two limits: 0 at the first or below, 1 at the second or above."""
+    return min(max((value - limits[0]) / (limits[1] - limits[0]), 0.0), 1.0)
 
 
 def _compare(frame: Levels, last: Levels, previous: Levels, predicted: Levels) -> Levels:

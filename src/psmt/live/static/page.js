@@ -286,6 +286,8 @@ function notify(text, { bad = false, why, button = "Close", act = hideBanner } =
 
 function hideBanner() {
   clearTimeout(leaving);
+  // A hidden button that keeps the focus would take the next key.
+  part("banner-button").blur();
   part("banner").hidden = true;
   // A message may have covered the way back from a replay.
   if (shownEvent) announceReplay();
