@@ -1,18 +1,12 @@
 """Step 6: the straight line, standing still, and the gain that is learned from what came."""
 
-import shutil
-import subprocess
-import sys
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-import psmt
 from psmt import PSMT
 from psmt.extrapolation import EXTRAPOLATIONS, Gain, Hold, Linear, Phase, make_extrapolation
-from psmt.pipeline.cache import hash_package
 
 
 def autoregressive_steps(gain, n=2000, n_directions=3, seed=0):
@@ -189,11 +183,6 @@ def test_the_state_is_all_there_is(name):
     assert rule.advance(path[0], path[1]).tobytes() == copy.advance(path[0], path[1]).tobytes()
 
 
-def test_an_unknown_name_is_answered_with_the_known():
-    with pytest.raises(ValueError, match="extrapolation='cubic' is unknown; use one of 'linear', 'hold', 'gain'"):
-        make_extrapolation("cubic")
-
-
 RULE = """
 from psmt.extrapolation.contract import Extrapolation
 
@@ -204,19 +193,6 @@ class Overshoot(Extrapolation):
     def advance(self, previous, current, /):
         return current + 2.0 * (current - previous)
 """
-
-
-@pytest.mark.slow
-def test_a_rule_is_one_file_in_the_folder(tmp_path):
-    """It is found without any list, comes after those of the package, and results of tasks depend on it."""
-    original, copied = Path(psmt.__file__).parent, tmp_path / "psmt"
-    shutil.copytree(original, copied, ignore=shutil.ignore_patterns("__pycache__", "static"))
-    (copied / "extrapolation" / "a_rule.py").write_text(RULE)
-    script = "from psmt.extrapolation import EXTRAPOLATIONS; print(*EXTRAPOLATIONS)"
-    call = [sys.executable, "-c", script]
-    done = subprocess.run(call, env={"PYTHONPATH": str(tmp_path)}, capture_output=True, text=True, check=True)
-    assert done.stdout == "linear hold gain phase dynamics overshoot\n"
-    assert hash_package(copied) != hash_package(original)
 
 
 def test_a_rule_reaches_the_model_and_its_files(tmp_path):

@@ -153,15 +153,6 @@ def test_the_dictionary_of_an_automatic_fit_serves_as_well_as_one_learned_at_onc
         assert objective(ours, frames) < 1.1 * objective(at_once, frames)
 
 
-def test_nothing_given_after_fit_changes_the_choice(film):
-    model = auto().fit(film[:200])
-    before = model.choice_
-    for x in 10 * film[200:220]:
-        model.update(x).predict()
-    assert model.choice_ is before
-    assert (model.n_components_, model.lam_) == (before.n_components, before.lam)
-
-
 def test_gain_looks_back_even_when_all_is_given(engine, film):
     model = auto(device=engine.device, n_components=5, lam=0.1, extrapolation="gain").fit(film[:200])
     assert model._extrapolation.get_state()["common"][1] > 0, "it has seen steps before the first update"

@@ -91,11 +91,5 @@ def test_the_report_tells_them():
     assert all(settings["departures"] == LITERAL.parameters for settings in summary["settings"].values())
 
 
-def test_the_demo_takes_them():
-    for own in settings("demo", "--literal").values():
-        assert own.departures == LITERAL
-        assert own.seed == 3
-
-
 def test_whole_frames_have_no_letter():
     assert "--literal" in refused(run("predict-video", FILM, "--literal"))

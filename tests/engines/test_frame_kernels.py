@@ -73,12 +73,6 @@ def test_a_stride_must_divide_the_size():
         Tiles((20, 20), 16, 5)
 
 
-def test_tiles_do_not_see_the_level(kernels):
-    (frame,), tiles = maps(1, (30, 30)), Tiles((30, 30), 16, 4)
-    own, lifted = (kernels.numpy(kernels.spectra(kernels.levels(frame + by), tiles)) for by in (0, 1000))
-    assert np.allclose(own, lifted, atol=0.1)
-
-
 @pytest.mark.parametrize("shape", [*SHAPES, (1, 1)])
 @pytest.mark.parametrize("size", [8, 12, 16, 32])
 def test_tiles_and_spectra(kernels, shape, size):

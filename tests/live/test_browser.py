@@ -424,18 +424,6 @@ def test_every_key_and_a_click_on_the_curve(serve_paused, visit, film):
     eventually(page, lambda: state()["epoch"] == 1)
 
 
-def test_tables_can_be_downloaded(serve_film, visit, film):
-    server = serve_film(film)
-    page = visit(server.address)
-    reads(page, "ratio", r"^\d")
-    for name, first in (("scores", "step,seconds,position,mse,copy_mse,surprise"), ("events", "number,step,seconds")):
-        with page.expect_download() as download:
-            page.click(f"a[href='/{name}.csv']")
-        lines = download.value.path().read_text().splitlines()
-        assert lines[0].startswith(first)
-        assert name == "events" or len(lines) > 5
-
-
 def test_theme_full_screen_and_messages(serve_film, visit, film):
     server = serve_film(film)
     page = visit(server.address, color_scheme="light")

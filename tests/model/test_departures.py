@@ -8,10 +8,9 @@ import pytest
 from oracles.literal import algorithm_1
 from oracles.solvers import lars_codes, recover_change, recover_code
 from psmt import PSMT, SparseCoder
-from psmt.embedding import TemporalEmbedding
 from psmt.model.baselines import Baseline1, Baseline2, CopyCode
 from psmt.model.paper_options import OURS, Departures
-from psmt.recovery import Recovery, pose_columns, pose_columns_masked
+from psmt.recovery import pose_columns, pose_columns_masked
 
 LITERAL = Departures.literal()
 
@@ -205,17 +204,6 @@ def test_the_bound_is_the_factor_times_the_peak():
         assert max(moves) <= factor + 1e-9
 
 
-def test_rank_tol_of_zero_takes_v_as_it_is(operations):
-    """Down to directions that hold a billionth of the largest variance; with noise they have less than their share."""
-    rng = np.random.default_rng(0)
-    codes = np.abs(rng.standard_normal((200, 6)))
-    codes[:, 5] = codes[:, 4] + 1e-4 * rng.random(200)
-    V = np.cov(codes.T)
-    as_it_is, ours = (TemporalEmbedding(rank_tol=tol).fit(codes).embedding_ for tol in (0.0, 1e-6))
-    assert np.allclose(as_it_is @ V @ as_it_is.T, np.eye(6), atol=1e-4)
-    assert not np.allclose(ours @ V @ ours.T, np.eye(len(ours)), atol=0.1)
-
-
 @pytest.mark.parametrize("cls", [PSMT, Baseline1, Baseline2, CopyCode])
 def test_the_letter_is_a_preset_that_parameters_overrule(cls):
     model = cls.literal(n_atoms=12, rank_tol=1e-3)
@@ -264,9 +252,3 @@ def test_departures_are_told():
     assert "V about zero" in Departures(centred=False).describe()
     with pytest.raises(ValueError, match=r"rank_tol=-1\.0 is out of range"):
         Departures(rank_tol=-1.0)
-
-
-def test_recovery_merges_unless_told_otherwise():
-    P = nearly_parallel()
-    point = P @ np.eye(9)[2]
-    assert np.array_equal(Recovery(P, 0.02)(point), Recovery(P, 0.02, merge_parallel=True)(point))

@@ -113,13 +113,6 @@ def test_series_of_different_regions_are_refused(tmp_path):
         study(*files)
 
 
-def test_values_that_are_not_numbers_are_refused(tmp_path):
-    values = RNG.standard_normal((50, 5))
-    values[3, 1] = np.nan
-    with pytest.raises(FrameSourceError, match="NaN"):
-        study(table(tmp_path / "a.npz", values, 2.0))
-
-
 def test_one_that_is_shorter_than_the_window_is_named():
     with pytest.raises(NotEnoughFramesError, match="p2 has 100 volumes, but two windows of window=96 need 108"):
         BrainSettings().check_lengths(["p1", "p2"], [400, 100])

@@ -98,18 +98,18 @@ def test_a_segment_in_the_first_window_has_no_room_for_phases():
 
 
 @pytest.mark.parametrize("search", ["segment", "film"])
-@pytest.mark.parametrize("seed", range(20))
-def test_phases_never_overlap_and_differ_as_much_as_can_be(search, seed):
-    rng = np.random.default_rng(seed)
-    errors = np.convolve(rng.uniform(size=80), np.ones(7), mode="valid")
-    calm, lively = find_phases(errors, window=20, horizon=5, search=search)
-    assert abs(calm.start - lively.start) > 5
-    means = [errors[s : s + 6].mean() for s in range(len(errors) - 5)]
-    segment = phase_segment(errors, window=20, horizon=5)
-    first, stop = (20, len(errors)) if search == "film" else (max(20, segment.start), segment.stop)
-    places = range(first, stop - 5)
-    apart = max(means[j] - means[i] for i in places for j in places if abs(i - j) > 5)
-    assert means[lively.start] - means[calm.start] == pytest.approx(apart)
+def test_phases_never_overlap_and_differ_as_much_as_can_be(search):
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        errors = np.convolve(rng.uniform(size=80), np.ones(7), mode="valid")
+        calm, lively = find_phases(errors, window=20, horizon=5, search=search)
+        assert abs(calm.start - lively.start) > 5
+        means = [errors[s : s + 6].mean() for s in range(len(errors) - 5)]
+        segment = phase_segment(errors, window=20, horizon=5)
+        first, stop = (20, len(errors)) if search == "film" else (max(20, segment.start), segment.stop)
+        places = range(first, stop - 5)
+        apart = max(means[j] - means[i] for i in places for j in places if abs(i - j) > 5)
+        assert means[lively.start] - means[calm.start] == pytest.approx(apart)
 
 
 def test_stretches_at_the_borders_are_found():
@@ -123,15 +123,6 @@ def test_stretches_at_the_borders_are_found():
 def test_a_film_that_is_too_short_is_told_what_it_needs():
     with pytest.raises(NotEnoughFramesError, match="has 25 frames; window=20 and horizon=5 need at least 26"):
         find_phases(np.ones(25), window=20, horizon=5)
-
-
-def test_phases_lie_inside_the_segment(glide, tmp_path):
-    settings = ReconstructionSettings(n_atoms=16, alpha=0.3, window=48, horizon=6)
-    result = run_reconstruction(glide[:200], settings, Run(folder=tmp_path))
-    told = result.summary()["phases"]
-    assert [line["phase"] for line in told] == ["calm", "lively"]
-    for line in told:
-        assert result.segment.start <= line["start"] <= result.segment.stop - 7
 
 
 def test_the_segment_is_a_window_of_the_sweep_if_there_is_one(glide, tmp_path):
