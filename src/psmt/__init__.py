@@ -3,8 +3,8 @@
     frames -> patches -> codes -> moments -> embedding -> extrapolation -> recovery -> predicted patch
 
 - `PSMT`: Algorithm 1 of the paper, on any array (time, features); `PSMT.for_series` for series other than films.
-- `FramePredictor`: whole frames (time, height, width). It is not part of the paper and uses neither of its two layers.
-- `SparseCoder` and `TemporalEmbedding`: the two layers of `PSMT`, which can be used separately.
+- `FramePredictor`: whole frames (time, height, width). It is not part of the paper and does not use `PSMT`.
+- `SparseCoder` and `TemporalEmbedding`: the two layers of `PSMT`, for separate use.
 - `read_patches`, `open_frames`: films, images, arrays, cameras and streams, as patches or as frames.
 - `brain`: networks and states of a group of brains, from series of regions; `psmt brain` on the command line.
 - `datasets`: built-in films, simulated brains, and your own files. `plot`: plots of models and results.

@@ -1,7 +1,7 @@
-"""Surprise of a frame, and detection of cuts: sharp changes of a film or series.
+"""Surprise of a frame, and detection of cuts, which are sharp changes of a film or series.
 
-`CutDetector` receives the errors of any predictor, and compares each with the usual error. `FrameWatch` receives frames
-and predicts them itself by simple rules, for models whose own predictions are expensive.
+`CutDetector` receives the errors of any predictor, and compares each error with the usual error. `FrameWatch` receives
+frames and predicts them itself by simple rules. Models use it if their own predictions are expensive.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ In the built-in film, a pan of up to 16 pixels per frame leaves 0.01 to 0.08 une
 def _detect(
     errors: Array, figures: Array, recent: Array, sharp: float, unlike: float, worst: float, fewest: int
 ) -> Mask:
-    """Return a mask (n,) of the frames that are cuts. `errors` (n, 4) has the arguments of `CutDetector.observe`.
+    """Return a mask (n,) of the frames that are cuts. Rows of `errors` (n, 4) are arguments of `CutDetector.observe`.
 
     `figures` and `recent` are the state of a `CutDetector`, and are changed in place. The other arguments are its
     parameters. The first `fewest` of the n frames are never cuts.
@@ -83,7 +83,7 @@ def _detect(
 
 
 class CutDetector(AttributeState):
-    """Detects cuts by comparing errors with their usual size, which is an exponentially weighted mean.
+    """Detects cuts by comparing each error with the usual error, an exponentially weighted mean of earlier errors.
 
     The attribute `surprise` is the error of the last prediction divided by the usual error. It is 1 if the usual error
     is not known yet. The attribute `cut` says whether the last frame was a sharp change.
@@ -96,11 +96,11 @@ class CutDetector(AttributeState):
         A cut differs from the frame before it by at least this fraction of the picture's variance. After a jolt, a
         stutter or one step of a fade, the difference is smaller.
     n_recent : int
-        The error of a cut must also exceed a factor times the largest of this many recent errors, without those of
-        cuts. Use it for frames of few features, whose errors vary so much that a mean says little.
+        The error of a cut must also exceed ``worst / d**2 * m``, where m is the largest of this many recent errors
+        (errors of cuts excluded). Use it for frames of few features: their errors vary so much that a mean says little.
     worst : float
-        The factor of `n_recent` is ``worst / d**2``, where d (at most 1) is the mean squared difference from the frame
-        before, divided by the picture's variance.
+        Factor in the formula of `n_recent`. There d (at most 1) is the mean squared difference from the frame before,
+        divided by the picture's variance.
     fewest : int
         The first `fewest` frames of each call are never cuts. Use 0 with `observe`, which passes one frame per call.
     """
@@ -136,14 +136,14 @@ class CutDetector(AttributeState):
         return {"figures": Field((6,), low=0.0, high=most)} | recent
 
     def observe(self, error: float, copy_error: float, contrast: float, unexplained: float = np.inf) -> None:
-        """Receive the mean squared errors of predicting and of copying a frame, and its contrast (pixel variance).
+        """Receive a frame's mean squared errors (of its prediction, and of a copy), and its contrast (pixel variance).
 
-        `unexplained` is the mean squared error that remains when the last frame is moved to match this frame best.
+        `unexplained` is the mean squared error that remains when the frame before is moved to match this frame best.
         """
         self.observe_all(np.array([[error, copy_error, contrast, unexplained]]))
 
     def observe_all(self, errors: Array) -> Mask:
-        """Receive n frames at once: rows of `errors` (n, 4) are arguments of `observe`. Return a mask (n,) of cuts."""
+        """Receive n frames. Rows of `errors` (n, 4) are arguments of `observe`. Return a mask (n,) of cuts."""
         figures, recent = self.figures.copy(), self.recent.copy()
         cuts = _detect(errors, figures, recent, *self._options)
         self.figures, self.recent = figures, recent
@@ -154,19 +154,19 @@ class FrameWatch(AttributeState):
     """Measures surprise and detects cuts in a series, without a model.
 
     Each frame (n_features,) is predicted twice: by a copy of the last frame, and by the straight line through the last
-    two. The smaller of the two errors counts. So neither steady motion nor a still picture is surprising.
+    two frames. The smaller of these two errors counts. So neither steady motion nor a still picture is surprising.
 
     The contrast that `CutDetector` needs is the larger of two numbers: the variance over a frame's features, and the
-    mean square of its deviation from the mean of the latest frames. With the former, a static camera hardly ever
-    triggers cuts. The latter is needed for series of few features.
+    mean square of the frame's deviation from the mean of the latest frames. With the variance, a static
+    camera hardly ever triggers cuts. The deviation is needed for series of few features.
 
-    All results are recomputed from the latest frames whenever one arrives, so it does not matter whether frames came
-    all at once or one by one.
+    Whenever a frame arrives, all results are recomputed from the latest frames. So they do not depend on whether frames
+    arrive one by one or several together.
 
     Parameters
     ----------
     past : (time, n_features) array
-        Earlier frames. The last of them determine the usual errors.
+        Earlier frames. The latest of them determine the usual errors.
     window : int
         Largest number of latest frames on which results depend.
 
@@ -175,21 +175,21 @@ class FrameWatch(AttributeState):
     surprise, cut : float, bool
         Surprise of the last frame, and whether it was a cut; see `CutDetector`.
     scene_length : int
-        Number of frames since the last cut, including the cut itself. Without a cut, the number of known frames.
+        Number of frames since the last cut, including the cut itself. Without a cut, the number of stored frames.
     is_new : bool
-        Whether the last cut was less than 25 frames ago, which is about a second of film. It is False once the 11
-        frames before the cut, which are needed to recognise it, have left the window.
+        Whether the last cut was less than 25 frames ago, which is about a second of film. A cut is recognised only
+        while the 11 frames before it are in the window.
     """
 
     _KEPT = 151  # number of latest frames that are kept. All results but `peak_norm` depend only on them.
     _RECENT = 100  # value of `n_recent`
     _SHARP, _UNLIKE = 4.0, 0.3
-    """Values of `sharp` and `unlike` for patches. With the second, two frames of equal energy are unlike if their
+    """Values of `sharp` and `unlike` for patches. With this `unlike`, two frames of equal energy are unlike if their
     correlation is below 0.85. An object that leaves the patch within a few frames is then not a cut."""
 
     _WORST, _SCATTER, _WORST_OF_FEW = 1.2, 1.5, 2.0
-    """For n features, `worst` is the first number plus the second divided by sqrt(n), at most the third. The relative
-    deviation of a mean of n squares is proportional to 1 / sqrt(n)."""
+    """For n features, `worst` is ``min(_WORST + _SCATTER / sqrt(n), _WORST_OF_FEW)``, because the relative deviation of
+    a mean of n squares is proportional to 1 / sqrt(n)."""
 
     _FEWEST = 10  # number of errors that must be known before a cut can be detected
     _NEW = 25
@@ -264,7 +264,7 @@ class FrameWatch(AttributeState):
 
     @classmethod
     def schema(cls, n_features: Size) -> dict[str, Field]:
-        """Return the shapes and bounds of the saved arrays, by name. The number of frames and of norms may vary."""
+        """Return the shapes and bounds of the saved arrays, by name. The numbers of frames and norms may vary."""
         return {"frames": Field(("n_watched", n_features)), "norms": Field(("n_norms",), low=0.0)}
 
     @classmethod
@@ -333,7 +333,7 @@ class SurpriseAlarm(AttributeState):
         return float(np.exp(top[0] + hill * np.log(k / (n * self.rate))))
 
     def observe(self, surprise: float) -> bool:
-        """Return whether a surprise exceeds the threshold set by earlier surprises, and then store it."""
+        """Return whether a surprise exceeds the threshold set by earlier surprises. Then store the surprise."""
         threshold = self.threshold
         log = float(np.log(max(min(surprise, threshold), 1e-12)))
         self._logs = np.append(self._logs, log)[-self._KEPT :]

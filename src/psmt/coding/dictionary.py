@@ -1,8 +1,8 @@
 """The dictionary: coding with given atoms, online learning of atoms, and the choice of ``alpha='auto'``.
 
-Learning minimises the surrogate objective of Mairal et al. (2010). It needs only two sums over the codes a and samples
-x of all batches so far, ``sum a a'`` and ``sum a x'``. Old batches are discounted, because they were coded with an
-older dictionary.
+Learning minimises the surrogate objective of Mairal et al. (2010). It needs only the sums ``sum a a'`` and ``sum a x'``
+over the codes a and samples x of all batches so far. Old batches are discounted, because they were coded with an older
+dictionary.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _STEPS = 12  # number of bisection steps for log alpha
 
 
 class Atoms:
-    """A dictionary of atoms (n_atoms, n_features) of any norm, with methods for coding that work on the device."""
+    """A dictionary of atoms (n_atoms, n_features) of any norm, with methods that code samples on the device."""
 
     def __init__(self, given: Array, engine: Engine) -> None:
         self.given = np.array(given, dtype=np.float64)
@@ -65,7 +65,7 @@ class Atoms:
         return solve(self._columns, samples, penalty, tol=float(tol), norms=self._norms, gram=self._gram)
 
     def code_batches(self, samples: Array, alpha: float, *, tol: float) -> Iterator[Array]:
-        """Yield the codes (`BATCH`, n_atoms) of batches of finite NumPy samples (n_samples, n_features)."""
+        """Yield the codes (at most `BATCH`, n_atoms) of batches of NumPy samples (n_samples, n_features)."""
         codes = None
         for first in range(0, len(samples), BATCH):
             batch = np.asarray(samples[first : first + BATCH])
@@ -82,7 +82,7 @@ class Atoms:
             yield codes
 
     def code_next(self, sample: Array, alpha: float, *, tol: float, last: Array) -> Array:
-        """Return the code (n_atoms,) of a sample (n_features,). The solver starts from `last`, the code before it."""
+        """Return the code (n_atoms,) of a sample (n_features,). The solver starts from `last`, the previous code."""
         prepared = ResidentArrays((self._columns, self._gram, self._norms))
         return self._code_next(sample, last, prepared, engine=self._engine, alpha=alpha, tol=float(tol))[0]
 
@@ -143,7 +143,7 @@ class DictionaryStatistics:
         self._engine.sweep_atoms(atoms, self.code_code, self.code_sample, self.samples_since_use == 0)
 
     def replace_dead(self, atoms: Array, samples: Array, residuals: Array) -> int:
-        """Put samples with large residuals in the place of unused atoms. Return the number of replaced atoms."""
+        """Replace unused atoms by samples with large residuals. Return the number of replaced atoms."""
         xp = array_namespace(atoms)
         (dead,) = xp.nonzero(self.samples_since_use > PATIENCE * len(atoms))
         if not len(dead):
@@ -160,12 +160,12 @@ class DictionaryStatistics:
 
 
 def start_alpha(samples: Array) -> float:
-    """Return the paper's alpha in proportion to the norm of the samples (n, n_features), or 1 if all are zero."""
+    """Return `START` times the root mean square norm of the samples (n, n_features), or 1 if all are zero."""
     return START * float(np.sqrt(np.mean(np.sum(samples**2, axis=1)))) or 1.0
 
 
 def alpha_for_sparsity(atoms_used: Callable[[float], float], samples: Array) -> float:
-    """Return the alpha at which codes of the samples (n, n_features) use `WANTED` atoms on average, by bisection.
+    """Find by bisection the alpha at which codes of the samples (n, n_features) use the wanted number of atoms.
 
     `atoms_used` is a function from alpha to the mean number of atoms per code. This number falls as alpha rises. If it
     is too small even for a tiny alpha, the result is `start_alpha` of the samples.

@@ -51,8 +51,8 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         Number of atoms, M in the paper.
     alpha : float or 'auto', default 1.0
         Sparsity (L1) penalty, > 0. With 1.0, codes of standardised 16 x 16 patches (norm 16) use 5 to 20 atoms. With
-        'auto', the penalty is chosen so that codes of held-out samples use 10 atoms on average, or a quarter of the
-        number of features if that is less. The choice does not depend on the units of the samples.
+        'auto', the penalty is chosen so that codes of held-out samples use n atoms on average, where n is 10 or a
+        quarter of the number of features, whichever is less. The choice does not depend on the units of the samples.
     max_epochs : int, default 5
         Largest number of passes of `fit` over the samples.
     tol : float, default 0.01
@@ -188,7 +188,7 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
         Samples in order of time are coded faster, because successive codes are similar. If `sparse_output` is True, the
         result is a CSR array with the same values. It is built batch by batch, so the whole dense array is never in
-        memory. ValueError is raised if the samples have another number of features, or values that are not finite.
+        memory. ValueError is raised if the number of features is not that of `fit`, or if a value is not finite.
         """
         check_is_fitted(self)
         samples = self._samples(X, reset=False, finite=False)  # values are checked batch by batch
@@ -274,7 +274,7 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         check_parameters(self, self._parameter_constraints)
 
     def _choose_alpha(self, samples: Array) -> float:
-        """Return the penalty for ``alpha='auto'``: codes of held-out samples then use the wanted number of atoms."""
+        """Return the penalty for ``alpha='auto'``. Codes of held-out samples then use the wanted number of atoms."""
         every = -(-len(samples) // _CHOSEN_ON)
         shown = samples[::every]
         if len(shown) < 4:
@@ -296,7 +296,7 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         self._statistics = DictionaryStatistics(len(self.dictionary_), self.n_features_in_, self._engine)
 
     def _samples(self, X: ArrayLike, *, reset: bool, finite: bool = True) -> Array:
-        """Validate samples and return them (n_samples, n_features). With `finite`, samples in memory must be finite."""
+        """Return validated samples (n_samples, n_features). If `finite` is True, samples in memory must be finite."""
         if isinstance(X, DiskSeries):
             if reset:
                 self.n_features_in_ = X.shape[1]

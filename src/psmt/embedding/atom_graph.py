@@ -15,7 +15,7 @@ THRESHOLD = 0.7
 
 
 def used_columns(embedding: Any, engine: Engine) -> tuple[NDArray[np.intp], Any]:
-    """Return the indices (n_used,) of nonzero columns of P, and these columns (n_components, n_used), normalised."""
+    """Return the indices (n_used,) of nonzero columns of P, and these columns at unit norm (n_components, n_used)."""
     norms = np.sqrt(engine.numpy((embedding**2).sum(0)))
     atoms = np.flatnonzero(norms)
     return atoms, embedding[:, atoms] / engine.array(norms[atoms])
@@ -31,6 +31,6 @@ def similar_columns(embedding: Any, may_link: Mask | None, engine: Engine) -> tu
 
 
 def links(atoms: NDArray[np.intp], similarity: Array, threshold: float) -> NDArray[np.int32]:
-    """Return the pairs of atoms (n_links, 2) whose cosine exceeds the threshold, in ascending order."""
+    """Return the pairs of atoms (n_links, 2) whose cosine exceeds the threshold, sorted by atoms."""
     # Only one triangle is read, because rounding may break the symmetry of the product.
     return atoms[np.argwhere(np.triu(similarity > threshold, 1))].astype(np.int32)

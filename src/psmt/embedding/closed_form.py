@@ -24,7 +24,8 @@ from psmt.numerics.rank import (
 from psmt.types import Array, Ints
 
 _MORE, _LEAST_TOL, _LARGEST_TOL = 100.0, 1e-14, 1.0
-"""If V cannot be factorised, its regularisation is multiplied by the first value, from the second up to the third."""
+"""While V cannot be factorised, `rank_tol` is multiplied by the first value, and raised at least to the second value.
+From the third value on, the error is raised."""
 
 ALL_NOISE = 1.0 - 1e-4  # a direction with a larger share of noise in its variance is not shown by the window
 
@@ -79,12 +80,12 @@ def solve_closed_form(
     n_codes: int,
     rank_tol: float = RANK_TOL,
 ) -> Embedding:
-    """Return the embedding in the `n_components` straightest directions that are more than noise, or in all for None.
+    """Return the embedding in the `n_components` straightest directions (None: all) that are more than noise.
 
     With V the covariance and S the second moment of second differences, the embedding matrix is ``P = U' V^-1/2``. The
     columns of U are the eigenvectors of ``V^-1/2 S V^-1/2`` with the smallest eigenvalues. So the rows of P are
-    generalised eigenvectors of S and V, which are regularised as in `psmt.numerics.rank`. The regularisation of S
-    depends on the number of codes `n_codes`.
+    generalised eigenvectors of S and V. Both matrices are regularised as in `psmt.numerics.rank`. The regularisation
+    of S depends on the number of codes `n_codes`.
     """
     if not rank_tol:
         return solve_whitened(whiten(covariance, rank_tol=0.0), second_differences, n_components, n_codes=n_codes)
@@ -109,9 +110,10 @@ def solve_closed_form(
 
 
 def _shown_eigenpairs(rough: Array, lifted: Array, noise: float, count: int) -> tuple[Array, Array, Ints]:
-    """Return the `count` lowest eigenvalues r of S x = r V x, the eigenvectors x, and the indices of those above noise.
+    """Return the `count` lowest eigenvalues r of ``S x = r V x``, their eigenvectors x, and indices (n,).
 
-    S (`rough`) and V (`lifted`) are regularised by white noise of the variance `noise`.
+    The indices are those of eigenvectors that are more than noise. S (`rough`) and V (`lifted`) are regularised by
+    white noise of the variance `noise`.
     """
     values, vectors = lowest_eigenpairs(rough, lifted, count)
     xp = array_namespace(values)
@@ -121,7 +123,7 @@ def _shown_eigenpairs(rough: Array, lifted: Array, noise: float, count: int) -> 
 def solve_whitened(
     whitening: Whitening, second_differences: Array, n_components: int | None, *, n_codes: int
 ) -> Embedding:
-    """Return the same as `solve_closed_form`, given the eigendecomposition of the covariance."""
+    """Return the embedding as `solve_closed_form` does, given the eigendecomposition of the covariance."""
     white = whitening.matrix
     xp = array_namespace(white)
     count = whitening.rank if n_components is None else min(n_components, whitening.rank)

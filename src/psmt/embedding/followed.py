@@ -1,26 +1,26 @@
 """Update the embedding of a sliding window after each slide, instead of solving it again.
 
 V is the covariance of the window's codes, and S the second moment of their second differences. The embedding consists
-of the generalised eigenvectors ``S x = r V x`` with the smallest eigenvalues r. A slide by one code adds a few outer
-products of vectors b to V and S. So an eigenvector x after the slide satisfies, with V and S from before the slide::
+of the eigenvectors x of ``S x = r V x`` with the smallest eigenvalues r. A slide by one code adds a few outer products
+of vectors b to V and S. Let V and S be the matrices before the slide. An eigenvector x after the slide satisfies::
 
     (S - r V) x  in  span(b),    that is    x  in  (S - r V)^-1 span(b).
 
-x is approximated in the span of two sets of directions. The first set is tracked: the wanted directions, and some extra
-ones with the next larger eigenvalues, called guards because they separate the wanted directions from the rest. The
-second set is proposed: ``(S - shift V)^-1 b`` for a few fixed shifts (shift-invert, as in a rational Krylov method). A
-few shifts suffice, because apart from the tracked directions, ``(S - r V)^-1`` has no pole near the wanted r. A
-Rayleigh-Ritz step in this span gives the embedding to many digits, however far a direction has turned.
+A Rayleigh-Ritz step finds the best approximations of these x in the span of two sets of directions:
 
-The inverses ``(S - shift V)^-1`` are called operators. They are updated by the same outer products (Woodbury's
-formula). The shifts are complex, because with a real shift ``S - shift V`` would be almost singular when an eigenvalue
-passes the shift. Errors of the operators affect only the proposed directions: Rayleigh-Ritz steps use the present V and
-S.
+- Tracked: the wanted directions from before the slide, and some with the next larger eigenvalues. The latter are called
+  guards, because they separate the wanted directions from the rest.
+- Proposed: ``(S - shift V)^-1 b`` for a few fixed shifts, as in rational Krylov methods. A few shifts suffice, because
+  outside the span of the tracked directions, ``(S - r V)^-1`` has no pole near the wanted r.
 
-Each step estimates its error from how much the last two operators have changed the wanted directions. The estimates are
-added up over slides. When the sum exceeds the tolerance, or digits were lost, the error is measured from residuals. If
-it is too large, further Rayleigh-Ritz steps use the residuals. If these do not help, the embedding is solved in closed
-form, the operators are computed again, and tracking restarts.
+The result is accurate to many digits, however far a direction has turned. The inverses ``(S - shift V)^-1`` are called
+operators, and are updated by Woodbury's formula. The shifts are complex: an eigenvalue that passed a real shift would
+make ``S - shift V`` almost singular. Errors of the operators affect only which directions are proposed.
+
+Each step estimates its error from the contributions of the last two operators, and the estimates are added up. When
+their sum exceeds the tolerance, or digits were lost, the error is measured from residuals. If this error is too large,
+directions made from the residuals are proposed in further steps. If these steps do not help, the embedding is solved in
+closed form, the operators are computed again, and tracking restarts.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ from psmt.numerics.rank import RANK_TOL, fix_signs
 from psmt.types import Array, Mask
 
 EMBEDDING_TOL = 3e-7
-"""Default tolerance of the tracked subspace. Predictions are then within 1e-5 of the patch's contrast of those by the
-closed form from the same codes."""
+"""Default tolerance of the tracked subspace. Predictions then differ from those by the closed form by at most 1e-5 of
+the patch's contrast."""
 
 # When tracking is faster than solving, and its tolerance
 _APART = 5.0  # guards are added until their eigenvalues reach this multiple of the largest wanted one,
@@ -67,11 +67,11 @@ _STAYS = 0.8  # tracking goes on until the number of atoms in use falls below th
 # Operators
 NODES = (0.25 + 0.15j, 0.85 + 0.15j)
 """Shifts of the operators, as fractions of the smallest eigenvalue of the guards. A complex shift is as good as two
-real ones, because its image has a real and an imaginary part. One shift leaves errors of 1e-4 per slide, two of 1e-7. A
-third one costs more than guards that have the same effect: 12 more of them reduce the error to a tenth."""
+real ones, because its image has a real and an imaginary part. With one shift, the error per slide is 1e-4; with two, it
+is 1e-7. A third shift costs more than guards with the same effect: 12 more guards reduce the error to a tenth."""
 _MORE_NODES, _MOST_BESIDE_MORE = (0.08 + 0.08j, 0.3 + 0.1j, 0.6 + 0.12j, 0.95 + 0.12j), 48
-"""Shifts and largest number of guards where the eigenproblem of the tracked directions costs more than operators do."""
-_MANY = 128  # these are used on a GPU, and from this number of wanted directions on
+"""Shifts and largest number of guards if the eigenproblem of the tracked directions costs more than operators do."""
+_MANY = 128  # the values above are used on a GPU, and from this number of wanted directions on
 
 # Steps
 _EXACT = 32  # slides after which the projections of V and S are computed again
@@ -87,13 +87,13 @@ class FollowedEmbedding:
     Parameters
     ----------
     n_components : int or None
-        The number of directions, f in the paper. None means all directions. Nothing is tracked, and every window is
-        solved in closed form, if f is None, if f is not much below the number of atoms, or with ``rank_tol=0``.
+        The number of directions, f in the paper. None means all directions. Nothing is tracked in four cases: f is
+        None, f is not much below the number of atoms, the window has no more codes than atoms, or ``rank_tol=0``.
     centred, half_stencils, rank_tol :
         As in `TemporalEmbedding`.
     tol : float
-        Largest allowed `error_`. If it is exceeded, the window is solved in closed form. With fewer than two codes per
-        atom, a tenth of `tol` is allowed, and with at most 512 atoms nothing is tracked.
+        Largest allowed `error_`. If it is exceeded, the window is solved in closed form. If there are fewer than two
+        codes per atom, only a tenth of `tol` is allowed, and nothing is tracked unless more than 512 atoms are in use.
 
     Attributes
     ----------
@@ -130,7 +130,7 @@ class FollowedEmbedding:
         self._engine: Engine | None = None
 
     def update(self, moments: WindowMoments) -> Embedding:
-        """Return the embedding of the present window, tracked from the last one or solved in closed form."""
+        """Return the embedding of the present window, tracked from the last window or solved in closed form."""
         change = moments.last_change(self._changes, centred=self.centred, half_stencils=self.half_stencils)
         stays = moments.changes == self._changes
         self._changes = moments.changes
@@ -171,7 +171,7 @@ class FollowedEmbedding:
         return Embedding(found.matrix[:wanted], found.eigenvalues[:wanted])
 
     def _n_followed(self, moments: WindowMoments, fraction: float = 1.0) -> int:
-        """Return the largest number of directions to track, with the extra ones (guards), or 0 to solve each window.
+        """Return the largest number of directions to track, including guards. 0 means to solve each window.
 
         The time of the closed form grows with the cube of the number of atoms in use. The time of tracking depends
         mostly on the number of directions. `fraction` scales the number of atoms above which tracking is used.
@@ -207,12 +207,12 @@ def _has_few_codes(moments: WindowMoments) -> bool:
 
 
 def _has_more_nodes(engine: Engine, wanted: int) -> bool:
-    """Return whether tracking is faster with more shifts and fewer extra directions (guards)."""
+    """Return whether tracking is faster with more shifts and fewer guards."""
     return engine.captures or wanted >= _MANY
 
 
 def _with_guards(found: Embedding, wanted: int) -> Embedding:
-    """Return the wanted directions of an embedding, and as many further ones as tracking needs (guards)."""
+    """Return the wanted directions of an embedding, and as many further directions (guards) as tracking needs."""
     xp = array_namespace(found.eigenvalues)
     near = int(xp.sum(xp.astype(found.eigenvalues < _APART * found.eigenvalues[wanted - 1], xp.int64)))
     n = max(near, wanted + _FEWEST_GUARDS)
@@ -229,7 +229,7 @@ class View(NamedTuple):
 
 
 class Track:
-    """The wanted directions and some extra ones (guards), updated after each slide, starting from the closed form."""
+    """The wanted directions and the guards. They come from the closed form and are updated after each slide."""
 
     def __init__(self, found: Embedding, wanted: int, view: View, engine: Engine) -> None:
         self.wanted = wanted
@@ -259,7 +259,7 @@ class Track:
 
     @property
     def followed(self) -> int:
-        """Return the number of tracked directions, including the extra ones (guards)."""
+        """Return the number of tracked directions, including guards."""
         return len(self.eigenvalues)
 
     @property
@@ -299,7 +299,7 @@ class Track:
         return self.error <= tol
 
     def restart(self, found: Embedding, view: View) -> bool:
-        """Restart from the closed form `found`, with new operators. Return False if `found` has too few directions."""
+        """Restart from the closed form `found`, with new operators. Return False if it has too few directions."""
         if len(found) < self.followed:
             return False
         self._begin(found, view)
@@ -320,7 +320,7 @@ class Track:
         return self._probes[shape]
 
     def _correct(self, pencil: Pencil) -> None:
-        """Correct the directions by a Rayleigh-Ritz step that includes their errors, estimated from residuals."""
+        """Correct the directions by a Rayleigh-Ritz step in which their estimated errors are proposed directions."""
         mixing = self._probe_vectors(self.wanted, min(self.wanted, _MIXTURES))
         (errors,) = self._errors(pencil, self.directions, self.eigenvalues, mixing, self._inverses[-1])
         self._rayleigh_ritz(pencil, (errors, *pencil.times(errors)))
@@ -338,10 +338,10 @@ class Track:
         products: tuple[Array, ...] | None = None,
         problem: tuple[Array, ...] | None = None,
     ) -> float:
-        """Replace the tracked directions by the best ones in the span of tracked and proposed ones. Return the error.
+        """Replace the tracked directions by the best in the span of tracked and proposed directions. Return the error.
 
-        `products` are the last two fields of `Known`, and `problem` is what `reduce` returns; None computes them. The
-        error is an estimate, which is valid only if `propose` made the proposals.
+        `products` are the last two fields of `Known`, and `problem` is what `reduce` returns. If they are None, they
+        are computed here. The returned error is an estimate, which is valid only if `propose` made the proposals.
         """
         if products is None:
             products = self._products_on(pencil, self.directions, self.eigenvalues)

@@ -67,7 +67,7 @@ def _captured_peak(engine: Engine) -> Callable[[Array], Array]:
 
 
 def change_weights(n: int, *, centred: bool, half_stencils: bool) -> tuple[Array, Array]:
-    """Return the weights (k,) of k outer products that change V, and S, when a window of n codes slides by one."""
+    """Return the weights (k,), for V and for S, of the k outer products that a slide adds in a window of n codes."""
     curvature = [0.0, 0.0, 1.0, -1.0] + [1.0, -1.0, 1.0, -1.0] * half_stencils
     covariance = np.zeros(len(curvature))
     covariance[:2] = (n / (n + 1) / (n - 1), -(n + 1) / n / (n - 1)) if centred else (1.0 / n, -1.0 / n)
@@ -137,7 +137,7 @@ class WindowMoments:
         self.window.popleft()
 
     def slide(self, code: Array, *, begins: bool = False) -> None:
-        """Add a code (n_features,) as the latest and remove the oldest. If `begins`, the code starts a new series."""
+        """Add a code (n_features,) as the latest and remove the oldest. If `begins` is True, a series begins."""
         self._slide = self.window.slide(code, begins=begins)
         self.changes += 1
 
@@ -202,7 +202,7 @@ class WindowMoments:
         return self.window.total
 
     def covariance(self, *, centred: bool = True) -> Array:
-        """Return V (n_features, n_features): the covariance of the codes, or their second moment if not `centred`."""
+        """Return V (n_features, n_features). It is the codes' covariance, or their second moment if not `centred`."""
         if not centred or not self.cancels():
             return covariance_of(self.window.sums(half_stencils=False), centred=centred)
         xp, codes = array_namespace(self.window.total), self.codes
@@ -217,7 +217,7 @@ class WindowMoments:
         return covariance
 
     def cancels(self) -> bool:
-        """Return whether V, a difference of sums, would lose too many digits because codes are far from zero."""
+        """Return whether V, which is a difference of sums, loses too many digits because codes are far from zero."""
         sums = self.window.sums(half_stencils=False)
         xp, n = array_namespace(sums.total), max(sums.n, 2)
         squares = xp.linalg.diagonal(sums.products)
@@ -229,7 +229,7 @@ class WindowMoments:
         """Return S (n_features, n_features), the second moment of the second differences of the window's codes.
 
         The paper adds a half stencil at each end of the window: the end code minus half of its neighbour. These two
-        terms are included only with `half_stencils`.
+        terms are included only if `half_stencils` is True.
         """
         return second_moment_of_differences(self.window.sums(half_stencils=half_stencils))
 

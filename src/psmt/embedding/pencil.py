@@ -65,7 +65,7 @@ class Pencil(Resident):
         return covariance, add_multiple(rough, self.curvature * self.noise, vectors)
 
     def residuals(self, vectors: Array, scaled: Array) -> Array:
-        """Return ``S x - V y`` (n_features, k), regularised, for the columns x of `vectors` and y of `scaled`."""
+        """Return ``S x - V y`` (n_features, k), S and V regularised, for columns x of `vectors` and y of `scaled`."""
         xp, k = array_namespace(vectors), vectors.shape[1]
         covariance, rough = self.sums.times(xp.concat([vectors, scaled], axis=1), centred=self.centred)
         return add_multiple(rough[:, :k] - covariance[:, k:], self.noise, self.curvature * vectors - scaled)
@@ -77,7 +77,7 @@ class Pencil(Resident):
         return cast(Array, rough - shift * add_to_diagonal(covariance, self.noise))
 
     def parts(self) -> tuple[tuple[AnyArray, ...], tuple[AnyArray, ...], tuple[int, bool, float]]:
-        """Return what `Engine.capture` must copy, what stays in place (the sums), and the constants."""
+        """Return the arrays that `Engine.capture` must copy, the arrays that stay in place (sums), and constants."""
         sums = self.sums
         copied = self.constant, self.noise_now, sums.ends
         return copied, (sums.products, sums.curvature, sums.total), (sums.n, self.centred, self.noise)
@@ -92,7 +92,7 @@ class Pencil(Resident):
 
 
 def window_noise(squares: Array, total: Array, *, n: int, centred: bool, rank_tol: float) -> tuple[Mask, Array]:
-    """Return a mask (n_features,) of constant atoms, and the regularising noise variance, from sums over n codes."""
+    """Return a mask (n_features,) of constant atoms, and the variance of the noise, given sums over n codes."""
     variances = variances_of(squares, total, n, centred=centred)
     return ~moving(variances), noise_variance(variances, rank_tol)
 
@@ -105,7 +105,7 @@ def propose(
     *inverses: InverseOperator,
     shifts: tuple[complex, ...],
 ) -> tuple[tuple[Array, Array, Array]]:
-    """Return directions (n_features, m) in which eigenvectors may have changed, and V and S times them.
+    """Return directions D (n_features, m) along which eigenvectors may have changed, ``V D`` and ``S D``.
 
     The `inverses` are the operators ``(S - shift V)^-1`` from before the slide. Each is applied to the vectors of the
     change, and components along the tracked `directions` are removed. Then the operators are updated in place.
@@ -134,7 +134,7 @@ def _unit(columns: Array) -> Array:
 
 
 class Known(NamedTuple):
-    """Directions X of the last step, when ``X' V X = I`` and ``X' S X`` was diagonal, and the changes since then."""
+    """Directions X of the last step, and how ``X' V X`` (then I) and ``X' S X`` (then diagonal) have changed since."""
 
     directions: Array  # (n_features, n)
     eigenvalues: Array  # (n,): diagonal of X' S X after the last step
@@ -161,11 +161,13 @@ def reduce(
     """Project the pencil onto n known and m proposed directions, and return the smaller eigenproblem.
 
     `proposals` are three matrices (n_features, m): the proposed directions D, ``V D`` and ``S D``. Four arrays are
-    returned: the symmetric matrix (n + m, n + m) of the eigenproblem, the whitening matrix (n + m, n + m), the known
-    directions, and the proposed ones. The first matrix is NaN if V is not positive definite, if D has a NaN, or if the
-    variance of the noise has changed. The size of the problem is fixed. So a direction in D that depends linearly on
-    the others gets a larger eigenvalue than all others, and is never chosen. With `dependent`, so does a combination of
-    known and proposed directions without variance; this takes longer and cannot be part of a CUDA graph.
+    returned: the symmetric matrix (n + m, n + m) of the eigenproblem, its whitening matrix (n + m, n + m), the known
+    directions, and the proposed directions. The first array is NaN in three cases: V is not positive definite, D has a
+    NaN, or the variance of the noise has changed.
+
+    Linearly dependent directions are not removed, because the size of the problem is fixed. Instead, a direction in D
+    that depends on the rest of D gets the largest eigenvalue, so it is never chosen. If `dependent` is True, the same
+    is done for combinations of known and proposed directions. This is slower and not possible in a CUDA graph.
     """
     directions, eigenvalues, covariance, curvature = known
     xp, n = array_namespace(directions), directions.shape[1]
@@ -219,7 +221,7 @@ def prepare(
     *inverses: InverseOperator,
     shifts: tuple[complex, ...],
 ) -> tuple[tuple[Array, ...], tuple[Array, ...], tuple[Array, ...]]:
-    """Return the results of `propose`, `changed` and `reduce` for a slide, which a GPU computes in one launch."""
+    """Return the results of `propose`, `changed` and `reduce` for a slide. A GPU computes them in one launch."""
     (proposals,) = propose(change, pencil, directions, eigenvalues, *inverses, shifts=shifts)
     products = changed(directions, change)
     return proposals, products, reduce(pencil, Known(directions, eigenvalues, *products), *proposals)
@@ -239,10 +241,10 @@ def turn(
 ) -> tuple[Array, Array, Array, Array]:
     """Return eigenvalues (n,), directions (n_features, n), embedding matrix (wanted, n_features), and error (a scalar).
 
-    `reduce` returned a matrix, and the arrays `white`, `directions` and `proposed`. The eigenpairs of the matrix are
-    `values` and `vectors`. Each operator proposed `block` directions. `probe` (n_features, k) are random vectors for
-    `_aligned`. The error estimates how much one more operator would change the wanted directions. It is extrapolated
-    from the contributions of the last two operators. It is the sine of an angle, or infinite if digits were lost.
+    The arrays `white`, `directions` and `proposed` come from `reduce`. The matrix that it returned with them has the
+    eigenvalues `values` and the eigenvectors `vectors`. Each operator proposed `block` directions. `_aligned` uses the
+    random vectors `probe` (n_features, k). The error estimates how much one more operator would turn the wanted
+    directions, given the contributions of the last two. It is a sine, or infinite if digits were lost.
     """
     xp, n = array_namespace(values), directions.shape[1]
     part = vectors[:, :wanted] ** 2
@@ -259,8 +261,8 @@ def _aligned(pencil: Pencil, matrix: Array, probe: Array) -> Array:
     """Return the embedding matrix (f, n_features) with exactly parallel columns for atoms of proportional activity.
 
     In closed form these columns are parallel, and step 7 recovers such atoms together. But tracking leaves small
-    differences between them, because the window has no variance there, and step 7 would choose one atom by these. Atoms
-    count as proportional if V maps random vectors `probe` (n_features, k) to proportional values.
+    differences between the columns, and step 7 would choose one of the atoms by these differences. Atoms count as
+    proportional if V maps random vectors `probe` (n_features, k) to proportional values.
     """
     xp, sums = array_namespace(matrix), pencil.sums
     squares = xp.linalg.diagonal(sums.products)
@@ -282,8 +284,8 @@ def mixed_errors(
 ) -> tuple[Array]:
     """Return estimated errors (n_features, k) of k linear combinations of the wanted directions.
 
-    `mixing` (wanted, k) has the coefficients. An error e leaves a residual of about ``(S - shift V) e``. So the errors
-    are the residuals of the combinations, multiplied by the operator `inverse`, which is ``(S - shift V)^-1``.
+    `mixing` (wanted, k) has the coefficients. An error e leaves a residual of about ``(S - shift V) e``. So the
+    operator `inverse`, which is ``(S - shift V)^-1``, turns the residuals of the combinations into their errors.
     """
     wanted = directions[:, : len(mixing)]
     residuals = pencil.residuals(wanted @ mixing, wanted @ (eigenvalues[: len(mixing), None] * mixing))
@@ -293,11 +295,11 @@ def mixed_errors(
 def estimate_error(
     pencil: Pencil, directions: Array, eigenvalues: Array, mixing: Array, inverse: InverseOperator
 ) -> tuple[Array]:
-    """Return the sine of the largest angle between the wanted directions and the exact subspace, as estimated.
+    """Return an estimate of the sine of the largest angle between the wanted directions and the exact subspace.
 
     `mixing` (wanted, k) are the coefficients of random combinations of the directions. The errors of these combinations
-    estimate the sum of the errors of all directions, which bounds the largest angle. The shift of the operator
-    `inverse` is close to the largest wanted eigenvalue.
+    give an estimate of the total error of all directions. The total error bounds the largest angle. The shift of the
+    operator `inverse` is close to the largest wanted eigenvalue.
     """
     xp, wanted = array_namespace(directions), len(mixing)
     (errors,) = mixed_errors(pencil, directions, eigenvalues, mixing, inverse)

@@ -37,8 +37,8 @@ class TemporalEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         If True, V is the covariance, as in the paper. If False, V is the second moment of the codes about zero, as in
         the original sparse manifold transform. It is far less stable when the scene does not move.
     half_stencils : bool, default False
-        If True, D also has the first code minus half the second, and the last minus half the one before it, as in the
-        paper. If False, D has only the second differences between three codes.
+        If True, D has two more terms, as in the paper: the first code minus half the second code, and the last code
+        minus half the code before it. If False, D has only the second differences between three codes.
     lam : float, default 0.0
         Sparsity (L1) penalty of the codes in `inverse_transform`.
     rank_tol : float, default 5e-9
