@@ -42,7 +42,7 @@ class Extrapolation(AttributeState, ABC):
 
     name: ClassVar[str]
     predicts_change: ClassVar[bool] = False
-    """If True, step 7 recovers the change of the code, so that the part that the embedding omits is kept."""
+    """If True, step 7 recovers the change of the code. So the part of the code that the embedding omits is kept."""
     adaptive: ClassVar[bool] = False
     """If True, `observe` is called after each received frame."""
     keeps_residual: ClassVar[bool] = False
@@ -89,7 +89,7 @@ class Extrapolation(AttributeState, ABC):
         """Continue with another series of frames (n, n_features). `codes` (time, n_atoms) is the whole window."""
 
     def rewind(self, n: int, codes: Array, embedding: Array) -> None:
-        """Forget the last `n` frames. `codes` (time, n_atoms) and `embedding` are those of the window without them."""
+        """Forget the last `n` frames. `codes` (time, n_atoms) and `embedding` describe the window without them."""
 
     def receive(self, frame: Array, code: Callable[[], Array], window: Window | None, *, begins: bool) -> None:
         """Receive the next frame (n_features,). If `begins` is True, it is the first frame of a new scene.

@@ -4,7 +4,7 @@ The model is a vector autoregression. A row ``y_t`` (n,) is a frame together wit
 ``s_t = (y_t, y_(t-1), m_t)`` consists of this row, the row before it, and an exponentially weighted mean of all rows so
 far, ``m_t = m_(t-1) + (y_t - m_(t-1)) / MEMORY``. The next row is ``y_(t+1) = s_t W``. The matrix W (3 n, n) is learned
 by ridge regression. For each coordinate, the three weights of its own past are penalised far less than the weights of
-the other coordinates (the Minnesota prior of econometrics). Predictions beyond one step iterate the matrix.
+the other coordinates (the Minnesota prior of econometrics). Predictions beyond one step apply the matrix repeatedly.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ PENALTIES = (1e-4, 1e-3, 1e-2, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 1e3,
 """Values of the ridge penalty to choose from, relative to the mean square of a state's coordinates."""
 
 HORIZON = 5
-"""Number of steps ahead whose errors decide the choice. More than one, because predictions iterate the matrix."""
+"""Number of steps ahead whose errors decide the choice. Several, because predictions apply the matrix repeatedly."""
 
 MOST_AXES = 128
 """Largest number of principal axes of frames that are part of a row. The rest of a frame decays by a common factor."""
@@ -41,7 +41,7 @@ ANCHORS = ("mean", "last", "others")
 """Targets of shrinkage of the matrix: rows return to their mean, stay as they are, or move as in other series."""
 
 CAUTION = {"mean": 0.0, "last": 0.02, "others": 0.0}
-"""Fraction by which the error with an anchor must be below the errors with the others. It is positive for 'last':
+"""Fraction by which the error with an anchor must be below that with another anchor. It is positive for 'last':
 with this anchor rows never return to their mean, and a short past does not show whether they would."""
 
 FEWEST = 32
@@ -59,8 +59,8 @@ class Dynamics(Extrapolation):
 
     `choose` sets three parameters: the ridge penalty, the number of directions of the embedding, and the anchor. The
     matrix is shrunk towards the anchor: a return to the mean, no change, or the matrix of the other series in the
-    window. The choice has the least walk-forward error over one to five steps. The scored frames are held out: neither
-    dictionary nor embedding was fitted to them. `receive` updates the state with each frame, and learns the matrix
+    window. The chosen values have the least walk-forward error over one to five steps, on held-out frames to which
+    neither dictionary nor embedding was fitted. `receive` updates the state with each frame, and learns the matrix
     again from the window every few frames. If the window holds several series, the matrix is that of the latest series.
 
     Examples
@@ -262,7 +262,7 @@ class Dynamics(Extrapolation):
 def _moments(states: Array, rows: Array, begins: Mask, stop: int) -> tuple[Moments, Moments | None]:
     """Return the `Moments` of the latest series in the rows before `stop`, and those of all earlier series together.
 
-    If the latest series, or the earlier ones together, are too short, return the moments of all series, and None.
+    If one of these two parts is too short, return the moments of all series, and None.
     """
     starts = np.flatnonzero(begins[:stop])
     first = int(starts[-1]) if len(starts) else 0
@@ -273,9 +273,10 @@ def _moments(states: Array, rows: Array, begins: Mask, stop: int) -> tuple[Momen
 
 
 def _solve(own: Moments, others: Moments | None, anchor: str, penalty: float) -> Array:
-    """Return the transition matrix W (3 n, n) for the moments `own` of a series, shrunk towards one of the `ANCHORS`.
+    """Return the transition matrix W (3 n, n) that fits the moments `own` of a series and is shrunk towards an anchor.
 
-    `penalty` is the ridge penalty. The anchor 'others' is the matrix that fits the moments `others` of earlier series.
+    `anchor` is one of the `ANCHORS`, and `penalty` the ridge penalty. The anchor 'others' is the matrix that fits the
+    moments `others` of earlier series.
     """
     if anchor == "last":
         return own.solve(penalty, np.eye(*own.outputs.shape))
@@ -291,7 +292,7 @@ def _scored_times(begins: Mask, start: int, stop: int) -> Ints:
 def states_of(rows: Array, begins: Mask) -> Array:
     """Return the states (time, 3 n) of rows (time, n). Rows are deviations from their mean.
 
-    At the first row of a series, the previous row is set to the same row, and the exponential mean starts at zero.
+    For the first row of a series, the row before it is taken to be the same, and the exponential mean starts at zero.
 
     >>> states_of(np.array([[6.0], [12.0]]), np.array([True, False])).tolist()
     [[6.0, 6.0, 1.0], [12.0, 6.0, 2.833333333333333]]
@@ -308,7 +309,7 @@ def states_of(rows: Array, begins: Mask) -> Array:
 
 
 def next_state(state: Array, row: Array) -> Array:
-    """Return the state (..., 3 n) that follows the state `state` when the row (..., n) arrives."""
+    """Return the state (..., 3 n) that follows the given state when the row (..., n) arrives."""
     n = row.shape[-1]
     mean = state[..., 2 * n :]
     return np.concatenate([row, state[..., :n], mean + (row - mean) / MEMORY], axis=-1)
@@ -323,15 +324,15 @@ class Moments:
 
     @classmethod
     def of(cls, states: Array, rows: Array, before: Ints) -> Self:
-        """Return the sums over pairs of the state at time t and the row at time t + 1, for each t in `before`."""
+        """Return the sums over all t in `before`. The state at time t is paired with the row at time t + 1."""
         inputs = states[before]
         return cls(inputs.T @ inputs, inputs.T @ rows[before + 1])
 
     def solve(self, penalty: float, prior: Array | None = None) -> Array:
-        """Return the transition matrix W (3 n, n) by ridge regression towards `prior` (3 n, n), or zero for None.
+        """Return the transition matrix W (3 n, n) by ridge regression. It is shrunk towards `prior` (None: zero).
 
         The penalty is relative to the mean square of the inputs. Each coordinate has smaller penalties on its own past.
-        The matrix with the larger penalties is inverted once, and corrected for each coordinate by Woodbury's formula.
+        The matrix with the larger penalties is inverted once. Woodbury's formula corrects it for each coordinate.
         """
         n_inputs, n = self.outputs.shape
         scale = float(np.trace(self.inputs)) / n_inputs or 1.0  # any penalty will do for rows that never move

@@ -19,7 +19,7 @@ class Linear(Extrapolation):
     name = "linear"
 
     def advance(self, previous: Array, current: Array, /) -> Array:
-        """Return the next point (n_components,), on the straight line through the last two."""
+        """Return the next point (n_components,), on the straight line through the last two points."""
         return 2.0 * current - previous
 
 
@@ -36,8 +36,8 @@ class Hold(Extrapolation):
 class _Correlation(Extrapolation):
     """Base of rules that learn the correlation between predicted and observed motion.
 
-    They learn one correlation for each direction of the embedding, and a common one for all directions. The correlation
-    of a direction is shrunk towards the common one.
+    They learn a separate correlation for each direction of the embedding, and a common correlation of all directions.
+    Separate correlations are shrunk towards the common correlation.
     """
 
     predicts_change = adaptive = True
@@ -51,7 +51,7 @@ class _Correlation(Extrapolation):
         self._own = np.zeros((3, 0))
 
     def _add(self, common: tuple[Array, Array], own: tuple[Array, Array], width: int) -> None:
-        """Add one observation to the sums from which the common and the `width` separate correlations are computed.
+        """Add one observation to the sums for the common correlation and for the `width` separate correlations.
 
         `common` and `own` are pairs of arrays (n,): the products of two motions, and the mean of their squares
         (energy). A correlation is the sum of products divided by the sum of energies.
@@ -63,7 +63,7 @@ class _Correlation(Extrapolation):
     def _correlations(self, n: int) -> Array:
         """Return the correlation (n,) of each direction: the common correlation plus a separate difference.
 
-        The common correlation is soft-thresholded at one standard error, and the difference at two.
+        The common correlation is soft-thresholded at one standard error, and the difference at two standard errors.
         """
         common = _significant(self._common, 0.0, 1.0)
         return common + _significant(_widened(self._own, n)[:, :n], common, 2.0)
@@ -75,10 +75,10 @@ class Gain(_Correlation):
     The gain is the lag-one autocorrelation of the steps over an exponentially weighted past, so it lies in [-1, 1]. It
     is near 1 for steady motion, near 0 for a random walk, and negative for flicker. A common gain is computed from the
     decoded frames and soft-thresholded at one standard error. The difference between the gain of a direction and the
-    common gain is soft-thresholded at two. Without evidence of motion the gains are zero.
+    common gain is soft-thresholded at two standard errors. Without evidence of motion the gains are zero.
 
-    The model passes only steps to which its embedding was not fitted, because other gains are too large: with three
-    codes per atom, the leading gains are near 0.7 in the window and near 0 on the next frames.
+    The model passes only steps to which its embedding was not fitted. Gains of fitted steps are too large: with three
+    codes per atom, gains of the leading directions are near 0.7 in the window and near 0 on the frames after it.
 
     Examples
     --------
@@ -114,16 +114,16 @@ class Gain(_Correlation):
 class Phase(_Correlation):
     """Repeats the last rotation in each plane of the embedding in which the scene rotates.
 
-    The planes are computed from the lag-one covariance ``L = sum b_t b_(t-1)'`` of the points b. A scene that rotates
-    by a steady angle in some plane contributes the sine of this angle to the antisymmetric part ``L - L'``. The
-    eigenvectors of this part are complex conjugate pairs that span the planes. Rotations that occur equally often in
-    both senses cancel, and are not found. The coordinates of a point in a plane form a complex number. Its phase
-    advances from the last point to the next by as much as it did in the last step.
+    The planes are computed from the lag-one covariance ``L = sum b_t b_(t-1)'`` of the points b. A steady rotation by
+    the angle w per step adds a term proportional to sin(w) to the antisymmetric part ``L - L'``. The eigenvectors of
+    this part are complex conjugate pairs, and each pair spans a plane. Rotations that occur equally often in both
+    senses cancel, and are not found. The coordinates of a point in a plane form a complex number. Its phase is
+    predicted to advance by as much as in the last step.
 
-    Directions that do not rotate are continued by the gains of `Gain`. In a plane, the next point lies between the
-    prediction by gains (share 0) and the prediction by rotation (share 1). The share of a plane is the correlation of
-    two differences: the prediction by rotation minus that by gains, and the observation minus the prediction by gains.
-    It is shrunk by its standard error, as gains are. Without evidence of motion the last point is repeated.
+    `Gain` predicts the directions outside the planes. In a plane, the prediction is ``g + share (r - g)``, where g is
+    the prediction by `Gain` and r the prediction by rotation. The share is the correlation of ``r - g`` with ``y - g``,
+    where y is the observed point. It is shrunk by its standard error, as gains are, and lies in [0, 1]. Without
+    evidence of motion the last point is repeated.
 
     Examples
     --------
@@ -150,7 +150,7 @@ class Phase(_Correlation):
         self._planes: dict[int, NDArray[np.complex128]] = {}
 
     def observe(self, points: Array, pictures: Array) -> None:
-        """Learn from three points (3, n_components). The shares of planes are learned by predicting the third point."""
+        """Learn from three points (3, n_components). Shares of planes are learned by predicting the third point."""
         before, now, came = points[:, : self._SHOWN]
         width = max(len(now), len(self._lagged))
         straight = self.planes(len(now)) @ self._line.advance(before, now)
@@ -183,7 +183,7 @@ class Phase(_Correlation):
     def advance(self, previous: Array, current: Array, /) -> Array:
         """Return the next point (n_components,).
 
-        In each plane, the prediction by `Gain` is moved towards the prediction by rotation, by the share of the plane.
+        In each plane, the share of the plane says how far the prediction by `Gain` moves to the prediction by rotation.
         """
         shown = slice(self._SHOWN)
         planes = self.planes(len(current))
@@ -193,7 +193,7 @@ class Phase(_Correlation):
         return following
 
     def _turned(self, previous: Array, current: Array) -> NDArray[np.complex128]:
-        """Return the next point as complex coordinates (n_planes,), if each plane repeats its last rotation."""
+        """Return the complex coordinates (n_planes,) of the next point if each plane repeats its last rotation."""
         planes = self.planes(len(current))
         before, now = planes @ previous, planes @ current
         turn = now * before.conj()
@@ -214,7 +214,7 @@ class Phase(_Correlation):
 
 
 def _steps(triple: Array) -> tuple[Array, Array]:
-    """Return, for three points (3, n), the product (n,) of the two steps and the mean (n,) of their squares."""
+    """Return the product (n,) of the two steps between three points (3, n), and the mean (n,) of their squares."""
     before, after = np.diff(triple, axis=0)
     return before * after, 0.5 * (before**2 + after**2)
 

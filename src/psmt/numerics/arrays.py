@@ -21,8 +21,8 @@ from psmt.types import AnyArray, Array, Ints, Mask
 FEWEST = 2  # up to this number of columns, a product per column is faster than one product of matrices
 
 _FENCE = 3.0
-"""A value is an outlier if it lies above the 0.9 quantile by more than this many times the distance from the median to
-that quantile. This holds for one in five million normal values and one in a thousand exponential values."""
+"""A value is an outlier if it exceeds ``q + _FENCE * (q - m)``, where q is the 0.9 quantile and m the median. This is
+true of one in five million normal values and one in a thousand exponential values."""
 
 FUNCTIONS = (
     "abs all any arange argmax argsort asarray astype broadcast_to clip concat cumulative_sum empty eye floor "
@@ -162,7 +162,7 @@ def _mirrored(lower: Array) -> Array:
 
 
 def inverse_cholesky_unchecked(matrix: Array) -> tuple[Array, Mask]:
-    """Return the inverse (n, n) of the Cholesky factor, and whether it exists, without waiting for a GPU."""
+    """Return the inverse (n, n) of the Cholesky factor, and whether the factor exists, without waiting for a GPU."""
     xp = array_namespace(matrix)
     if is_numpy_array(matrix):
         factor, info = lapack.dpotrf(matrix, lower=1, clean=1)
@@ -181,7 +181,7 @@ def solve_unchecked(matrix: Array, right: Array) -> Array:
 
 
 def orthonormal_columns(matrix: Array) -> Array:
-    """Return orthonormal columns (n, m). Their first k span the same space as the first k of `matrix`, for each k.
+    """Return the columns (n, m) of a matrix after Gram-Schmidt orthonormalisation, up to signs.
 
     In libraries other than NumPy, three Cholesky factorisations are used, which do not wait for a GPU. A zero column
     then stays zero, and all columns are NaN if a factorisation fails.
@@ -207,7 +207,7 @@ def add_to_diagonal(matrices: Array, values: Array | float) -> Array:
 
 
 def add_multiple(matrix: Array, factor: float, other: Array) -> Array:
-    """Add `factor` times another matrix to a matrix in place, and return it."""
+    """Add ``factor * other`` to a matrix in place, and return the matrix."""
     if is_numpy_array(matrix):
         matrix += factor * other
     else:
@@ -241,7 +241,7 @@ def unit_rows(rows: Array) -> tuple[Array, Array]:
 
 
 def positive_or_one(values: Array) -> Array:
-    """Return the values, with 1 in place of each that is not positive, for use as divisors."""
+    """Return the values for use as divisors. Values that are not positive are replaced by 1."""
     xp = array_namespace(values)
     return xp.where(values > 0, values, xp.ones_like(values))
 
@@ -252,7 +252,7 @@ def contiguous(matrix: Array) -> Array:
 
 
 def sum_by_group(values: Array, group: Ints, n_groups: int) -> Array:
-    """Return the sum of the columns of `values` (n, m) in each group (n, n_groups). `group` (m,) has their groups."""
+    """Return the sums (n, n_groups) of columns of `values` (n, m) by group. `group` (m,) holds the columns' groups."""
     if is_numpy_array(values):
         return np.array([np.bincount(group, row, n_groups) for row in values], dtype=np.float64)
     own: Any = values  # torch's own methods
@@ -292,8 +292,8 @@ def first_of_group(group: Ints) -> Ints:
 def robust_peak(values: Array) -> Array:
     """Return the maximum of values (n,) >= 0 in order of time, with outliers clipped. Without values it is zero.
 
-    Without outliers this is exactly the maximum. The latest two are never clipped, because step 6 extrapolates from
-    them.
+    Without outliers this is exactly the maximum. The latest two values are never clipped, because step 6 extrapolates
+    from them.
     """
     xp = array_namespace(values)
     if not len(values):
@@ -313,10 +313,10 @@ def _quantile(ordered: Array, share: float) -> Array:
 
 
 def drawn_back(wanted: Array, start: Array, length: Array, reach: Array | float) -> Array:
-    """Return `wanted` (..., n), moved towards `start` (n,) where it is farther away than `reach`.
+    """Return the points `wanted` (..., n), after limiting their distance from the point `start` (n,) to `reach`.
 
-    `length`, a scalar or (..., 1), is the distance from `start` to `wanted`, in any norm. Where it exceeds `reach`, the
-    result lies on the line from `start` to `wanted`, at the distance `reach` from `start`.
+    The parameter `length`, a scalar or (..., 1), gives the distances before, in any norm. A point that is too far away
+    is moved straight towards `start`.
     """
     xp = array_namespace(wanted)
     too_far: Mask = length > reach

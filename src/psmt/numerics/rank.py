@@ -66,8 +66,8 @@ class Whitening:
 def noise_variance(variances: Array, rank_tol: float) -> Array:
     """Return the variance of the regularising noise, given the variances of the atoms (n_features,).
 
-    It is about `rank_tol` times the mean variance of the atoms, weighted by variance so that unused atoms do not count.
-    It changes in steps, with short smooth ramps between them, so that most slides of the window do not change it.
+    It is about ``rank_tol * sum(v**2) / sum(v)`` for the variances v, so unused atoms do not count. It changes in
+    steps, with short smooth ramps between them, so that most slides of the window do not change it.
     """
     xp = array_namespace(variances)
     total = xp.sum(variances)
@@ -109,7 +109,7 @@ def whiten(covariance: Array, *, rank_tol: float = RANK_TOL) -> Whitening:
 
 
 def rank_of(covariance: Array) -> int:
-    """Return the rank of the covariance V (n_features, n_features), ignoring directions that are only rounding."""
+    """Return the rank of the covariance V (n_features, n_features). Directions of rounding errors do not count."""
     values, _ = eigh(covariance)
     xp = array_namespace(values)
     return int(xp.sum(xp.astype((values > NULL * values[-1]) & (values > _LEAST), xp.int64)))
