@@ -2,17 +2,17 @@
 
 The paper minimises ``||P a - b||^2 + lam z'a`` over codes ``a >= 0``, where P is the embedding matrix, ``b`` the point
 and ``z`` the norms of P's columns. In the variables ``z_j a_j`` this is a non-negative lasso with unit columns and the
-penalty ``lam / 2``. There are two departures from the paper, and each can be switched off (`activity_limit` of None,
-`merge_parallel=False`):
+penalty ``lam / 2``. There are two departures from the paper, and each can be switched off (`activity_bound=None` and
+`merge_parallel=False` in `PSMT`):
 
-- The total activity is bounded, ``sum(a) <= activity``. An atom with a tiny norm ``z_j`` can explain a point only by an
-  extreme activity. The penalty does not prevent this, because it is scaled by ``z`` too. Without the bound, windows
-  with little motion gave predictions of a hundred times the patch's variance. The model sets the bound to the largest
-  activity that extrapolated codes of its window can have. Atoms have unit norm, so the norm of the decoded patch is
-  also bounded.
-- Atoms with parallel columns in P are recovered together, in proportion to their norms, which is the solution of
-  least norm. Such atoms occur in the window only in a fixed proportion, for example in a single unusual frame. The
-  paper's problem does not determine which of them to use, so rounding would decide.
+- The total activity is bounded, ``sum(a) <= activity``. An atom whose column has a tiny norm ``z_j`` can explain a
+  point only by an extreme activity. The penalty does not prevent this, because it is scaled by ``z`` too. Without the
+  bound, windows with little motion gave predictions of a hundred times the patch's variance. The model sets the bound
+  to the largest activity that extrapolated codes of its window can have. Atoms have unit norm, so the norm of the
+  decoded patch is also bounded.
+- Atoms with parallel columns in P are recovered together, in proportion to the norms of these columns. This is the
+  solution of least norm. Such atoms occur in the window only in a fixed proportion, for example in a single unusual
+  frame. The paper's problem does not determine which of them to use, so rounding would decide.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ two codes of the window is continued by one step, its sum is below this bound.""
 
 PARALLEL = 1e-6
 """Squared distance below which unit columns count as parallel. In exact embeddings of a film, squared distances are
-below 1e-18 or above 1e-4. In tracked embeddings, those of parallel columns are larger."""
+below 1e-18 or above 1e-4. In tracked embeddings, parallel columns have larger distances."""
 
 _Work = Callable[..., tuple[Array, ...]]
 
@@ -61,7 +61,7 @@ class Recovery:
         The embedding matrix P, as an array of the engine (NumPy or torch). The column of an atom that did not vary in
         the window is zero. Points do not depend on such an atom, so it keeps its activity.
     lam : float or sequence of float
-        Sparsity (L1) penalty, >= 0. With a sequence of penalties, results have one row for each.
+        Sparsity (L1) penalty, >= 0. With a sequence of penalties, results have one row per penalty.
     activity : float or scalar array, default infinite
         Bound on the sum of a code, > 0.
     merge_parallel : bool, default True
@@ -106,11 +106,11 @@ class Recovery:
         return self._each(_recover_change, shift, current)
 
     def many(self, points: Array, currents: Array) -> Array:
-        """Return codes (n, n_features) recovered from points (n, n_components) and current codes, for one penalty."""
+        """Return codes (n, n_features) recovered from points (n, n_components), given current codes and one penalty."""
         return self._do(_recover, points, currents)
 
     def _each(self, work: _Work, point: Array, current: Array | None) -> Array:
-        """Call `work` for one point with each of the penalties, and return the results (..., n_features)."""
+        """Call `work` for a point with each penalty, and return the results (..., n_features)."""
         xp, n = array_namespace(point), len(self._penalties)
         code = xp.zeros_like(self.embedding[0]) if current is None else current
         found = self._do(work, xp.broadcast_to(point, (n, len(point))), xp.broadcast_to(code, (n, len(code))))
@@ -143,7 +143,7 @@ class PosedColumns(NamedTuple):
 def pose_columns(embedding: Array, *, merge_parallel: bool = True) -> PosedColumns:
     """Return the non-zero columns of P (n_components, n_features), scaled to unit norm for the lasso.
 
-    With `merge_parallel`, each group of parallel columns becomes one column.
+    If `merge_parallel` is True, each group of parallel columns becomes one column.
     """
     xp = array_namespace(embedding)
     unit, norms = unit_rows(contiguous(embedding.T))
@@ -206,7 +206,7 @@ def _recover(
     engine: Engine,
     tol: float,
 ) -> tuple[Array]:
-    """Return codes (n, n_features) of points (n, n_components), with one penalty (1,) or one for each point (n,)."""
+    """Return codes (n, n_features) of points (n, n_components). `penalties` has one entry, or one for each point."""
     xp = array_namespace(points)
     hidden = xp.where(posed.shown, 0.0, currents)
     if not len(posed.columns):
@@ -266,14 +266,14 @@ def _probe(xp: Namespace, size: int, device: str) -> Array:
 
 
 def activity_limit(factor: float | None, peak: Array | float) -> Array | float:
-    """Return the bound on a prediction, `factor` times the largest value `peak` in the window. None gives infinity."""
+    """Return the bound ``factor * peak`` on a prediction, where `peak` is the window's maximum. None: infinity."""
     return np.inf if factor is None else factor * peak
 
 
 def recover_next(recover: Recovery, extrapolation: Extrapolation, previous: Array, current: Array) -> Array:
     """Return the code (n_features,) that follows two codes, by steps 6 and 7 of the paper.
 
-    If `recover` has several penalties, the result has one row for each.
+    If `recover` has several penalties, the result has one row per penalty.
     """
     now = recover.embedding @ current
     point = advanced(extrapolation, recover.engine, recover.embedding @ previous, now)
@@ -283,7 +283,7 @@ def recover_next(recover: Recovery, extrapolation: Extrapolation, previous: Arra
 
 
 def advanced(extrapolation: Extrapolation, engine: Engine, previous: Array, current: Array) -> Array:
-    """Return the point (n,) that an extrapolation predicts after the last two. All are arrays on the device."""
+    """Return the point (n,) that an extrapolation predicts after two points. All points are on the device."""
     if not extrapolation.adaptive:
         return extrapolation.advance(previous, current)
     # The extrapolation learned on the host, and needs only a few numbers per direction.

@@ -1,8 +1,8 @@
 """Automatic choice of n_components and lam, by the walk-forward error at the end of the past window.
 
-The last codes of the window are predicted one after the other, each from the codes before it, with every candidate pair
-of values. The dictionary must not have been learned from the predicted frames, because their codes would then be
-smoother than future codes. `PSMT.fit` ensures this, and lets the dictionary learn from these frames after the choice.
+Every candidate pair of values predicts the last codes of the window one after the other, each from the codes before it.
+The dictionary must not have been learned from the predicted frames, because their codes would then be smoother than
+future codes. `PSMT.fit` ensures this, and lets the dictionary learn from these frames after the choice.
 """
 
 from dataclasses import asdict, dataclass
@@ -29,8 +29,8 @@ _SCORED = 12
 for the following 192 frames."""
 
 _SERVED = 4
-"""Number of predictions that share one embedding if only some of the held-out codes are predicted. The embedding then
-lacks a few of the hundreds of codes before the later predictions."""
+"""Number of predictions that share one embedding if only some of the held-out codes are predicted. For the later of
+these predictions, the embedding then lacks the last few of hundreds of codes."""
 
 POINTS = (8, 16, 32)
 """Values of n_components that 'auto' chooses from if the extrapolation chooses its parameters on folds."""
@@ -95,9 +95,9 @@ def walk_forward(
 ) -> Choice:
     """Return the n_components and lam that predict the last codes best. Only 'auto' parameters are varied.
 
-    An adaptive `extrapolation` learns on the way, from steps to which the embedding was not fitted. `codes` are (time,
-    n_atoms). `begins` (time,) marks the first code of each series, and the first two codes of a series are not
-    predicted. `embedding_options` are those of `embed_window`.
+    An adaptive extrapolation learns meanwhile, from steps to which the embedding was not fitted. `codes` are (time,
+    n_atoms). `begins` (time,) marks the first code of each series. The first two codes of a series are not predicted.
+    `embedding_options` are those of `embed_window`.
     """
     first = np.zeros(len(codes), dtype=bool) if begins is None else begins
     start = len(codes) - held_out(len(codes))

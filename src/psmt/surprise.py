@@ -49,7 +49,7 @@ class StepClock:
 
     @property
     def seconds(self) -> float | None:
-        """Return the usual time between frames, the median of the last steps, or None before the third frame."""
+        """Return the median of the last times between frames, in seconds. It is None before the third frame."""
         return float(np.median(self._steps)) if len(self._steps) > 1 else None
 
     def is_even(self, position: float) -> bool:
@@ -64,7 +64,7 @@ class StepClock:
 
 
 class SurpriseEvent(NamedTuple):
-    """An unexpected frame, with the frame before it and the prediction, each (height, width)."""
+    """An unexpected frame, the frame before it, and the prediction of the unexpected frame, each (height, width)."""
 
     frame: int
     """Number of the frame, counted from 0."""

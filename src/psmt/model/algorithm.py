@@ -39,7 +39,7 @@ class PSMT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learning):
     Parameters
     ----------
     n_atoms : int or 'auto', default 512
-        Size of the dictionary, M in the paper. 'auto' takes one atom for every 7 codes of the window, from 16 to 512.
+        Size of the dictionary, M in the paper. 'auto' takes ``window / 7`` atoms, at least 16 and at most 512.
     window : int or 'auto', default 1536
         Number H of latest codes from which the embedding is computed. The paper requires more codes than atoms, H > M.
         H <= M is allowed: the covariance V of the codes is then singular, and the embedding is restricted to the
@@ -57,25 +57,25 @@ class PSMT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learning):
         Sparsity (L1) penalty of step 7, which recovers a code from a point of the embedding, >= 0. 'auto' is chosen
         together with `n_components`.
     extrapolation : {'linear', 'hold', 'gain', 'phase', 'dynamics'}, default 'linear'
-        Rule of step 6, which predicts the next point of the embedding. 'linear' is the paper's. 'dynamics' predicts
-        frames and points together, by a matrix that is learned from the window; see `psmt.extrapolation.Dynamics` and
-        docs/explanation/dynamics.md.
+        Rule of step 6, which predicts the next point of the embedding. 'linear' is the paper's rule. 'dynamics'
+        predicts frames and points together, by a matrix that is learned from the window; see
+        `psmt.extrapolation.Dynamics` and docs/explanation/dynamics.md.
     standardise : bool, default False
         If True, each feature is standardised by its mean and standard deviation in the past given to `fit`, and
         predictions are converted back. Use it for features of different units or far from zero. Film patches are
         already standardised.
     on_cut : {'hold', 'ignore'}, default 'hold'
         What to predict after a cut, that is, after a frame that began a new scene (`cut_`). With 'hold', the prediction
-        repeats the last code for 25 frames, or until no code of the old scene is left in the window. The reason is that
-        the straight line through the last two codes would cross the cut, and that the embedding does not know the new
-        scene yet. Extrapolations that learn skip the steps across a cut. With 'ignore' (the paper), cuts have no
+        repeats the last code for 25 frames, or until no code of the old scene is left in the window. The reasons are
+        that a straight line through codes before and after the cut has no meaning, and that the embedding does not know
+        the new scene yet. Extrapolations do not learn from steps across a cut. With 'ignore' (the paper), cuts have no
         effect.
     centred, half_stencils, rank_tol :
         As in `TemporalEmbedding`.
     embedding_tol : float, default 3e-7
-        The embedding is updated from frame to frame. This is its largest error, the sine of the angle between its
-        subspace and the exact one. `followed_.error_` is the present error. With the default, predictions differ from
-        exact ones by at most 1e-5 of the patch's contrast. With 0, the exact embedding (the paper's closed form) is
+        Largest error of the embedding, which is updated from frame to frame. The error is the sine of the angle between
+        the subspace of the embedding and the exact subspace. With the default, predictions differ from exact
+        predictions by at most 1e-5 of the patch's contrast. With 0, the exact embedding (the paper's closed form) is
         computed for every frame. It is also computed for every frame in two other cases: there are fewer codes than
         atoms, or there are at most 512 atoms and fewer than two codes per atom.
     activity_bound : float or None, default 2.0
@@ -85,7 +85,7 @@ class PSMT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learning):
     merge_parallel : bool, default True
         If True, atoms whose columns in the embedding matrix P are parallel are recovered together; see `psmt.recovery`.
     dictionary_from : {'past', 'window'}, default 'past'
-        Frames from which `fit` learns the dictionary: all of them, or the last `window`.
+        Frames from which `fit` learns the dictionary: all frames, or the last `window` frames.
     coder : SparseCoder or None
         A fitted coder is used as it is. An unfitted coder is cloned and fitted. A coder replaces `n_atoms`, `alpha` and
         `random_state`.
@@ -94,7 +94,7 @@ class PSMT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learning):
     device : str, default 'cpu'
         Where to compute: 'cpu', or 'cuda' for a GPU (docs/how-to/gpu.md). A saved model can be loaded on any device.
     dtype : {'float64', 'float32'}, default 'float64'
-        Precision of coding and recovery. 'float32' needs a GPU; predictions then differ by up to a hundredth.
+        Precision of coding and recovery. 'float32' needs a GPU. Predictions then have relative errors of up to 0.01.
 
     Attributes
     ----------
@@ -162,7 +162,7 @@ class PSMT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learning):
         return self
 
     def _receive(self, given: Array, frame: Array, code: Array) -> None:
-        """Update the state with a frame and its code. `given` and `frame` are the frame in NumPy and on the device."""
+        """Update the state with a code and its frame: `given` is the frame in NumPy, and `frame` is on the device."""
         if self._intervals.n_ahead:
             self._intervals.observe(self._ahead(self._intervals.n_ahead), given)
         if self._table is not None:

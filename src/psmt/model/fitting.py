@@ -41,8 +41,9 @@ class Learning(FittedState):
         """Learn the dictionary, the window of codes and the 'auto' parameters from the past frames (time, n_features).
 
         X may hold several series (subjects, sessions), one after the other. `lengths` then gives the number of frames
-        of each, as in hmmlearn; `psmt.series.join_series` returns both. Nothing is learned from the step between two
-        series. With `standardise`, each series is standardised separately. `update` continues the last series.
+        of each series, as in hmmlearn. `psmt.series.join_series` returns X and `lengths`. Nothing is learned from the
+        step between two series. With `standardise`, each series is standardised separately. `update` continues the
+        last series.
 
         Parameters
         ----------
@@ -104,7 +105,7 @@ class Learning(FittedState):
 
     @as_small_work
     def begin(self, X: ArrayLike) -> Self:
-        """Continue with another series, given its first frames (time, n_features), at least three. Return the model.
+        """Continue with another series, given three or more first frames of it (time, n_features). Return the model.
 
         Everything learned so far is kept. The codes of the new series enter the window. The step from the old series to
         the new one is not used. With `standardise`, the new series is standardised separately.
@@ -131,7 +132,7 @@ class Learning(FittedState):
         return self
 
     def _standardised(self, given: Array, parts: Sequence[int]) -> tuple[Scaling, Array]:
-        """Standardise each series. Return the scaling of the last one, and all frames. `parts` are series lengths."""
+        """Standardise each series. Return the scaling of the last series, and all frames. `parts` are the lengths."""
         if not self.standardise:
             return Scaling.none(given.shape[1]), given
         series = np.split(given, np.cumsum(parts)[:-1])
@@ -150,11 +151,11 @@ class Learning(FittedState):
             )
 
     def _choose_parameters(self, past: Array, begins: Mask, progress: Progress) -> tuple[Choice, SparseCoder | None]:
-        """Return the chosen n_components and lam, and a coder that has not learned from the held-out frames, or None.
+        """Return the chosen n_components and lam, and a coder or None.
 
-        Values that are 'auto' are chosen by walk-forward errors on the held-out frames. An extrapolation with ``n_folds
-        > 0`` also chooses its own parameters. The returned coder can learn further from the held-out frames. If None is
-        returned, the dictionary must be learned from scratch.
+        Values that are 'auto' are chosen by walk-forward errors on held-out frames. An extrapolation with ``n_folds >
+        0`` also chooses its own parameters. The coder has not learned from the held-out frames, and can learn further
+        from them. If it is None, the dictionary must be learned from scratch.
         """
         names = ("n_components", "lam", "centred", "rank_tol", "activity_bound", "merge_parallel", "half_stencils")
         how: dict[str, Any] = {name: getattr(self, name) for name in names} | {
@@ -179,9 +180,9 @@ class Learning(FittedState):
     ) -> SparseCoder:
         """Return the parameter `coder` if it is fitted, or else a coder fitted to the samples (n, n_features).
 
-        `learned` is a coder that was fitted to all samples except the held-out ones. With `dictionary_from='past'`, a
-        copy of it learns further from the held-out samples, which is faster than a new fit. With 'window', a new coder
-        is fitted to the last `window` samples. A subclass may return a coder that another model has fitted.
+        The coder `learned` was fitted to all samples except those held out. With `dictionary_from='past'`, a copy of it
+        learns further from the held-out samples, which is faster than a new fit. With 'window', a new coder is fitted
+        to the last `window` samples. A subclass may return a coder that another model has fitted.
         """
         place: dict[str, Any] = {"device": self.device, "dtype": self.dtype}
         if self.coder is None:
@@ -203,7 +204,7 @@ class Learning(FittedState):
         return np.asarray(coder.transform(frames))
 
     def check_next(self, X: ArrayLike, *, reset: bool = False, minimum: int = 1) -> Array:
-        """Validate frames and return them (time, n_features). Unless `reset`, compare feature names with `fit`'s."""
+        """Return validated frames (time, n_features). Unless `reset` is True, feature names must be those of `fit`."""
         frames = check_series(X, minimum=minimum, largest=self._largest)
         validate_data(self, X, skip_check_array=True, reset=reset)
         return frames

@@ -28,7 +28,7 @@ FEWEST = 10
 """Smallest number of errors from which intervals are computed. Levels are adapted from twice as many on."""
 
 RATE = 0.015
-"""Step size of adaptive conformal inference: the change of a level per frame, relative to the miss."""
+"""Step size of adaptive conformal inference. A frame changes a level by ``RATE * (quantile - is_below)``."""
 
 _INWARD = 3.0  # a level adapts to at most this multiple of the nominal tail probability
 _TAIL = 8.0
@@ -45,7 +45,7 @@ class Interval(NamedTuple, Generic[T]):
 
 
 class ForecastErrors(AttributeState):
-    """The latest prediction errors of a model, up to `n_ahead` steps ahead, and the adapted levels of their quantiles.
+    """The latest errors of predictions up to `n_ahead` steps ahead, and the adapted levels of their quantiles.
 
     Errors have the shape (n, n_ahead, n_features) and the units of standardised frames. The state also holds the
     predictions of frames that have not arrived yet. Arrays are replaced, never changed in place.
@@ -63,7 +63,7 @@ class ForecastErrors(AttributeState):
 
     @property
     def n_ahead(self) -> int:
-        """Return the largest number of steps ahead whose errors are known. It is 0 before the first interval."""
+        """Return the largest number of steps ahead for which errors are known. It is 0 before the first interval."""
         return int(self._errors.shape[1])
 
     def begin(self) -> None:
@@ -71,7 +71,7 @@ class ForecastErrors(AttributeState):
         self._forecasts = self._forecasts[:0]
 
     def observe(self, forecast: Array, frame: Array) -> None:
-        """Record the errors of predicting `frame` (n_features,). `forecast` (n_ahead, ...) was made just before."""
+        """Record the errors of predicting a frame (n_features,). `forecast` (n_ahead, ...) was made just before it."""
         n_ahead = self.n_ahead
         self._forecasts = np.concatenate([self._forecasts, forecast[None]])[-n_ahead:]
         if len(self._forecasts) < n_ahead:

@@ -132,10 +132,10 @@ class Forecaster(SavedModel, BaseEstimator):
     def score(self, X: ArrayLike, y: object = None) -> float:
         """Return -(squared error of predictions) / (squared error of copying the last frame), on frames X (time, ...).
 
-        Copying scores -1, and perfect predictions score 0. The score is measured walk-forward on a copy of the model,
-        which receives the first frame, predicts the second, receives the second, and so on. X need not follow the
-        training frames immediately, so ``GridSearchCV(model, grid, cv=TimeSeriesSplit())`` works. The score is NaN if
-        all frames of X are equal, because copying then makes no error.
+        Copying scores -1, and perfect predictions score 0. The score is measured walk-forward: a copy of the model
+        receives the first frame, predicts the second, receives the second, and so on. X need not follow the training
+        frames immediately, so ``GridSearchCV(model, grid, cv=TimeSeriesSplit())`` works. The score is NaN if all frames
+        of X are equal, because copying then makes no error.
         """
         check_is_fitted(self)
         frames = self.check_next(X)

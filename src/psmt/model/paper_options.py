@@ -1,4 +1,4 @@
-"""The list of departures from the paper, which models, settings and reports share.
+"""The departures from the paper. Models, settings and reports share this list.
 
 docs/explanation/departures.md says why each departure is made, how often it is active, and how it changes the error.
 """

@@ -84,8 +84,8 @@ class Parameters(Forecaster):
 
         The dictionary is learned from the frames of the window. Second differences have half stencils at both ends. The
         covariance V of the codes is not regularised. Step 7 neither bounds the code nor merges parallel atoms, so with
-        ``lam=0`` predictions may be thousands of times larger than the data. Where the paper leaves something open,
-        it behaves like any `PSMT`: a singular V is inverted on its range, and constant atoms keep their activity.
+        ``lam=0`` predictions may be thousands of times larger than the data. Where the paper leaves something open, the
+        model behaves like any `PSMT`: a singular V is inverted on its range, and constant atoms keep their activity.
 
         >>> from psmt import PSMT
         >>> model = PSMT.literal(n_atoms=24, window=200)
@@ -140,7 +140,7 @@ class FittedState(Parameters):
     _embedding: Embedding | None
     """The embedding of the present window, or None if it has not been needed yet."""
     _residual: Array
-    """The part of the last frame (n_features,) that its code does not explain, or zero if it is not used."""
+    """The part of the last frame (n_features,) that its code does not explain. It is zero if this part is not used."""
 
     _intervals: ForecastErrors
     """Walk-forward errors, which are recorded from the first request of an interval on."""
@@ -175,12 +175,12 @@ class FittedState(Parameters):
 
     @property
     def embedding_(self) -> Array:
-        """Return the embedding matrix P of the window (n_components, n_atoms). At low rank it has fewer rows."""
+        """Return the embedding matrix P of the window (n_components, n_atoms), with fewer rows if V has lower rank."""
         return self._engine.numpy(self._embed().matrix)
 
     @property
     def surprise_(self) -> float:
-        """Return the surprise of the last frame: the error of a simple prediction, divided by the usual error."""
+        """Return the surprise of the last frame. It is the error of a simple prediction divided by the usual error."""
         check_is_fitted(self, "moments_")
         return self._watch.surprise
 

@@ -1,4 +1,4 @@
-"""Data frames as input and output: a model fitted to a data frame predicts data frames, with the index continued."""
+"""Data frames as input and output. A model fitted to a data frame predicts data frames that continue its index."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ class TableForm:
 
 
 def as_table(values: Array, names: Any, library: str, index: Any, *, single: bool) -> Any:
-    """Return frames (n, n_features) as a data frame. With pandas, a `single` frame is a Series named by its time."""
+    """Return frames (n, n_features) as a data frame. If `single` is True, pandas gives a Series named by its time."""
     if library != _PANDAS:
         try:
             import polars

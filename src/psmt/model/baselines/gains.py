@@ -22,7 +22,7 @@ _MEMORY = 500  # frames after which the weight of a frame has fallen to 1/e. `fi
 
 
 class PixelGain(SeriesBaseline):
-    """Predicts the last frame plus a learned gain times the last change: the rule 'gain' of PSMT, applied to pixels."""
+    """Predicts the last frame plus a learned gain times the last change. This is PSMT's rule 'gain', for pixels."""
 
     n_last = 2
     state_parts: ClassVar = {"_gain": "gain_"}

@@ -1,4 +1,4 @@
-"""Base classes of predictors that use the last few frames, and the simplest of them: copy, mean, straight line."""
+"""Base classes of predictors that use the last few frames, and three simple ones: copy, mean and straight line."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ class CopyLast(SeriesBaseline):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class MeanFrame(SeriesBaseline):
-    """Predicts the mean of the last `window` frames, which is the best prediction of noise."""
+    """Predicts the mean of the last `window` frames. For noise, no prediction is better."""
 
     window: int = parameter(1536, count())
 
@@ -148,5 +148,5 @@ class LinearTrend(SeriesBaseline):
     n_last = 2
 
     def next_frame(self, last: Array) -> Array:
-        """Return the next frame (n_features,) on the straight line through the last two."""
+        """Return the next frame (n_features,) on the straight line through the last two frames."""
         return np.asarray(2.0 * last[-1] - last[-2])

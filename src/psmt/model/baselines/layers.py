@@ -1,4 +1,4 @@
-"""Baselines that are variants of PSMT, with its parameters: the two of the paper, and PSMT without its embedding."""
+"""Baselines that are variants of PSMT: the paper's two, copied codes, mean codes, and PSMT without its embedding."""
 
 from __future__ import annotations
 

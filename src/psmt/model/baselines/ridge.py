@@ -31,7 +31,7 @@ class RidgeAutoregression(SeriesBaseline):
     Parameters
     ----------
     order : int or 'auto', default 2
-        Number of frames. 'auto' tries 1, 2, 3 and 4, and stops after two successive orders without improvement.
+        Number of last frames. 'auto' tries 1, 2, 3 and 4, and stops after two successive orders without improvement.
     penalty : float or 'auto', default 'auto'
         Ridge penalty, as a multiple of the mean eigenvalue of the inputs' Gram matrix. 'auto' tries six values.
     """
@@ -69,8 +69,8 @@ class RidgeAutoregression(SeriesBaseline):
 def choose_ridge(series: Array, orders: Sequence[int], penalties: Sequence[float]) -> tuple[tuple[int, float], float]:
     """Return the (order, penalty) with the least squared error on the last eighth of a series, and that error.
 
-    The squared error of copying is subtracted from the returned error. Orders are tried in increasing order, until two
-    successive ones are no better than the best so far.
+    The squared error of copying is subtracted from the returned error. Orders are tried from the first on, until two
+    successive orders bring no improvement.
     """
     if len(orders) == len(penalties) == 1:
         return (orders[0], penalties[0]), 0.0
@@ -99,7 +99,7 @@ def ridge_weights(series: Array, order: int, penalty: float) -> Array:
 
 
 def _pairs(series: Array, order: int) -> Iterator[tuple[Array, Array]]:
-    """Yield blocks of inputs (n, order * n_features), the last frames, and targets (n, n_features), the next change."""
+    """Yield inputs (n, order * n_features) and targets (n, n_features): the last frames, and the change to the next."""
     held = np.empty((0, series.shape[1]))
     for block in blocks(series):
         rows = np.concatenate([held, block]) if len(held) else block

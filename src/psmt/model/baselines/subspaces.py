@@ -14,13 +14,13 @@ from psmt.types import Array
 from psmt.utils.disk_series import blocks
 
 SIZES = (1, 2, 4, 8, 16, 32, 64, 128)
-"""Dimensions of the subspace that are tried. The best on the last eighth of the past is used."""
+"""Dimensions of the subspace to choose from, by the error on the last eighth of the past."""
 
 _RANK_TOL = 1e-6  # directions whose variance is below this fraction of the largest are left out of whitened coordinates
 
 
 class PrincipalComponents(SeriesBaseline):
-    """Principal component analysis, with a ridge vector autoregression (VAR) of order 1 or 2 of the components.
+    """Principal component analysis. The components are predicted by a ridge vector autoregression of order 1 or 2.
 
     The number of components, the order and the penalty are those with the least error on the last eighth of the past,
     after learning from the rest. Then components and weights are learned from the whole past.
@@ -52,8 +52,8 @@ class PrincipalComponents(SeriesBaseline):
 class SlowFeatures(SeriesBaseline):
     """Linear slow feature analysis (Wiskott and Sejnowski, 2002), with linear extrapolation of each feature.
 
-    Slow features are the directions of whitened frames that change least from one frame to the next. Each is predicted
-    to continue the line through its last two values. Their number is the best on the last eighth of the past.
+    Slow features are the directions in which whitened frames change least from frame to frame. Each is predicted
+    to continue the line through its last two values. Their number has the least error on the last eighth of the past.
     """
 
     n_last = 2
