@@ -99,13 +99,13 @@ def open_source(source: Spec, *, stop: int | None = None) -> FrameSource | Serie
         - a video in any container that libav opens (mp4, mov, mkv, avi, webm, ...);
         - a folder of images, taken in natural order (``img2`` before ``img10``);
         - a ``.tif`` or ``.tiff`` file, whose pages are the frames;
-        - a ``.npy`` file, or a ``.npz`` file with one array or one called ``frames`` or ``series``;
-        - a ``.csv`` or ``.tsv`` file, a ``.mat`` file of MATLAB or a pandas data frame: a series;
+        - a ``.npy`` file, or a ``.npz`` file with a single array, or with one called ``frames`` or ``series``;
+        - a series in a ``.csv`` or ``.tsv`` file, in a ``.mat`` file of MATLAB, or in a pandas data frame;
         - ``"builtin:glide"``, with options such as ``"builtin:glide?frames=2000&seed=1&noise=0.2"``;
-        - ``"builtin:bold"``, a simulated scan of a resting brain: a series; options as in `BoldSimulation`;
-        - ``"camera:0"``, or an address such as ``"rtsp://..."``, ``"http://..."``, ``"udp://..."``: a `FrameStream`;
+        - ``"builtin:bold"``, the series of a simulated brain scan, with the options of `BoldSimulation`;
+        - ``"camera:0"``, or an address such as ``"rtsp://..."``, ``"http://..."``, ``"udp://..."`` (a `FrameStream`);
         - an array ``(time, height, width)`` or ``(time, height, width, 3)``, or ``(time, features)`` for a series;
-        - an iterator over frames: a `FrameStream`, see `open_stream`;
+        - an iterator over frames (a `FrameStream`), as for `open_stream`;
         - an opened source, to which only ``stop`` is applied.
     stop : int, optional
         Read at most this many frames.

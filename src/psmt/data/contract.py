@@ -95,7 +95,7 @@ class Film(FrameSource):
 
     @abstractmethod
     def checksum(self) -> str:
-        """Return the sha256 of the whole source as 64 hex digits. Only that of a built-in film depends on ``stop``."""
+        """Return the sha256 of the whole source as 64 hex digits. It depends on ``stop`` only for a built-in film."""
 
     def __bool__(self) -> bool:
         # Not every film knows its length.
@@ -128,7 +128,7 @@ class IndexedFilm(Film):
 
     @abstractmethod
     def _frame(self, index: int, *, colour: bool) -> Frame:
-        """Return the frame at ``index`` >= 0, ``(height, width, 3)`` if ``colour``, otherwise ``(height, width)``."""
+        """Return the frame at ``index`` >= 0, in colour ``(height, width, 3)`` or in grey ``(height, width)``."""
 
     def _read(self, *, colour: bool) -> Generator[Frame, None, None]:
         for index in range(self.n_frames):
@@ -167,7 +167,7 @@ class FrameStream(FrameSource):
 
 @dataclass(frozen=True, kw_only=True)
 class BuiltinFilm(Film):
-    """Film whose frames are computed on demand. They are square, and the field `size` of a subclass is their side."""
+    """Film whose frames are computed on demand. They are square, and the field `size` is their side length."""
 
     shape: tuple[int, int] = field(init=False)
     fps: float = field(default=25.0, init=False)
@@ -216,7 +216,7 @@ class BuiltinName(Generic[Made]):
 
 
 def check_integers(source: object, **bounds: tuple[int, ...]) -> None:
-    """Raise an error unless fields of `source` are integers within bounds ``field=(low,)`` or ``field=(low, high)``."""
+    """Raise an error unless the given fields of `source` are integers from ``low`` on, or from ``low`` to ``high``."""
     for key, (low, *high) in bounds.items():
         check_count(key, getattr(source, key), minimum=low, maximum=high[0] if high else np.inf)
 
@@ -282,7 +282,7 @@ def check_kind(dtype: np.dtype[Any], *, where: str) -> None:
 
 
 def scaled(pixels: NDArray[Any], *, where: str) -> Frame:
-    """Return pixels as float32 with white at 1. Floats are not scaled, but NaN raises an error about `where`.
+    """Return pixels as float32 with white at 1. Floats are not scaled. NaN raises an error with the name `where`.
 
     >>> scaled(np.array([0, 51, 255], dtype=np.uint8), where="a doctest")
     array([0. , 0.2, 1. ], dtype=float32)
@@ -308,7 +308,7 @@ def channels(pixels: Frame, *, colour: bool) -> Frame:
 
 
 def check_shape(found: tuple[int, ...], wanted: tuple[int, int], index: int, *, where: str) -> None:
-    """Raise an error about `where` unless the shape `found` of the frame at `index` is `wanted`."""
+    """Raise an error if the frame at `index` has the wrong shape. The parameter `where` names the frame."""
     if found[:2] != wanted:
         raise FrameSourceError(
             f"{where} is {found[0]} x {found[1]} pixels, but the first is {wanted[0]} x {wanted[1]}; give frames of "

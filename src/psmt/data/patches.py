@@ -162,9 +162,9 @@ class Patches:
         return Patches(values=self.values[key], mean=self.mean[key], contrast=self.contrast[key])
 
     def to_grey(self, standardised: ArrayLike | None = None) -> Array:
-        """Return grey levels ``(n, features)``: values times contrast plus mean, for each patch.
+        """Return the grey levels ``values * contrast + mean`` of each patch, ``(n, features)``.
 
-        The values are those of the patches or, if given, `standardised` ``(n, features)``, such as predictions of them.
+        Predictions or other standardised values ``(n, features)`` can be given, to replace those of the patches.
         """
         values = self.values if standardised is None else np.asarray(standardised, dtype=np.float64)
         if values.shape != self.values.shape:
@@ -336,7 +336,7 @@ def _cut_all(
 
 
 def _standardised_parts(first: Array, patches: Iterator[Array]) -> Iterator[Array]:
-    """Yield standardised patches (n, features): first those of the array `first`, then `_PART` patches at a time."""
+    """Yield standardised patches (n, features): those in the array `first`, then `_PART` patches at a time."""
     part = first
     while len(part):
         yield standardise(part).values
@@ -373,7 +373,7 @@ def resize_weights(side: int, size: int) -> csr_array:
 
 @lru_cache(maxsize=128)
 def _window(side: int, size: int, first: int, count: int) -> tuple[slice, Array]:
-    """Return the slice of n input pixels and the weights (count, n) that give `count` output pixels from `first` on."""
+    """Return the slice of n input pixels and the weights (count, n) for output pixels first .. first + count - 1."""
     weights = resize_weights(side, size)[first : first + count].toarray()
     needed = np.flatnonzero(weights.any(axis=0))
     window = slice(int(needed[0]), int(needed[-1]) + 1)

@@ -32,8 +32,8 @@ def writing_film(path: str | os.PathLike[str], *, fps: float | None = None) -> I
     """Open a film for writing, as a context manager. It yields a function that adds an RGB picture (height, width, 3).
 
     The film is an MP4 file, whatever the suffix of `path`. The default `fps` is 25. The first picture defines the size.
-    H.264 needs even sizes, so the last row or column is repeated if the number is odd. The file appears when the
-    context ends. After an error no file is left.
+    H.264 needs an even height and width. If one of them is odd, the last row or column is repeated. The file appears
+    when the context ends. After an error no file is left.
     """
     name = encoder()
     rate = Fraction(fps or 25).limit_denominator(1001)

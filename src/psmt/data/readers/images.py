@@ -114,7 +114,7 @@ def open_tiff(path: Path, stop: int | None = None) -> TiffStack:
 
 @contextmanager
 def opened(file: Path) -> Iterator[Image.Image]:
-    """Open an image file as a context manager, and yield the image, which is not decoded yet."""
+    """Open an image file, as a context manager. The image that it yields is not decoded yet."""
     if file.suffix.lower() in (".tif", ".tiff"):
         _silence_libtiff()
     with ExitStack() as stack:

@@ -84,7 +84,7 @@ def find_scans(folder: Path) -> dict[str, Path]:
 
 
 def read_scan(path: Path, parcels: Parcels) -> Scan:
-    """Return a scan as a series (time, n_regions), whose features are regions of an atlas or voxels of a mask."""
+    """Return a scan as a series (time, n_regions). Its features are regions of an atlas or voxels of a mask."""
     if not (find_spec("nibabel") and find_spec("nilearn")):
         raise FrameSourceError(
             f"{shown(path)} is a scan, which needs nilearn: pip install 'psmt[brain]'; or give tables (time, regions)"
@@ -143,7 +143,7 @@ class _BoundedGzip(GzipFile):
 
 
 def load_image(path: Path) -> Any:
-    """Return a NIfTI image. Raise an error if its declared size exceeds that of the file or this machine's memory."""
+    """Return a NIfTI image. Raise an error if the size that it declares exceeds the file or this machine's memory."""
     import nibabel
 
     nibabel.imageglobals.logger.setLevel(CRITICAL)  # it would print warnings about headers; damaged files raise errors
@@ -186,7 +186,7 @@ def _finite_voxels(image: Any, path: Path) -> tuple[Any, list[str]]:
 
 
 def _masker(parcels: Parcels, finite: Any, how: dict[str, Any]) -> tuple[Any, list[str]]:
-    """Return a nilearn masker with the keywords `how`, limited to the mask `finite`, and the names of its regions."""
+    """Return a nilearn masker and its regions' names. `how` are its keywords. The mask `finite` limits an atlas."""
     from nilearn.maskers import NiftiLabelsMasker, NiftiMapsMasker, NiftiMasker
 
     if parcels.atlas is None:
@@ -203,7 +203,7 @@ def _masker(parcels: Parcels, finite: Any, how: dict[str, Any]) -> tuple[Any, li
 
 
 def _region_names(masker: Any, names: list[str], count: int) -> tuple[str, ...]:
-    """Return the name of each column: an atlas region that has voxels or, without an atlas, one of `count` voxels."""
+    """Return the names of the columns: atlas regions that have voxels or, without an atlas, `count` voxels."""
     if names and names[0].startswith("region"):
         kept = [int(label) for label in masker.region_ids_.values() if label not in ("background", 0)]
         return tuple(f"region {label}" for label in kept)
@@ -211,7 +211,7 @@ def _region_names(masker: Any, names: list[str], count: int) -> tuple[str, ...]:
 
 
 def _confounds(path: Path, parcels: Parcels) -> tuple[Any, Any]:
-    """Return the confound regressors (time, n), or None, and the indices of the volumes to keep, or None for all."""
+    """Return the confounds (time, n) and the indices of volumes to keep. None means no confounds, or all volumes."""
     asked = parcels.confounds
     if asked is None:
         return None, None

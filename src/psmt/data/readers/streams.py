@@ -52,7 +52,7 @@ def open_stream(
     """Open an iterable of frames, for example a generator that reads your own camera. Read at most `stop` frames.
 
     Frames are arrays ``(height, width)`` or ``(height, width, 3)``, all of the same size. Their type is bool, uint8,
-    uint16, or floating point with white at 1. The first frame is read at once, to find the size. `name` appears in
+    uint16, or floating point with white at 1. The first frame is read here, to find the size. `name` appears in
     messages and reports. `fps` is the number of frames per second.
 
     >>> stream = open_stream(np.full((4, 6), t, dtype=np.uint8) for t in range(3))

@@ -106,7 +106,7 @@ class SeriesSource:
         return replace(self, array=self.array[:, places], feature_names=tuple(columns))
 
     def checksum(self) -> str:
-        """Return the sha256 of the file, or of the array's dtype, shape and bytes. It does not depend on ``stop``."""
+        """Return the sha256 of the file or, without a file, of the whole array, independent of ``stop``."""
         return array_checksum(self.array) if self.path is None else file_checksum(self.path)
 
 
@@ -114,9 +114,9 @@ def open_text(path: Path, stop: int | None = None) -> SeriesSource:
     """Open the series in a ``.csv`` or ``.tsv`` file, with one line per time point and one column per feature.
 
     Columns are separated by commas in ``.csv`` and by tabs in ``.tsv``. If the first line has no number, it holds the
-    names of the features. Empty lines are skipped. A column that holds the time of each row is not a feature. It has
-    ISO dates, or numbers that never decrease and a name such as ``time`` or ``index``. A column of words is left out
-    with a `SeriesWarning`. Gaps and repeated times also cause a `SeriesWarning`.
+    names of the features. Empty lines are skipped. A column with the time of each row is not a feature. Such a column
+    holds ISO dates, or it has a name such as ``time`` or ``index`` and numbers that never decrease. A column of words
+    is left out with a `SeriesWarning`. Gaps and repeated times also cause a `SeriesWarning`.
     """
     try:
         # utf-8-sig removes the byte order mark that spreadsheets write.
@@ -200,7 +200,7 @@ def _is_words(rows: Sequence[tuple[int, list[str]]], column: int) -> bool:
 
 
 def _date(text: str) -> datetime | None:
-    """Return the date and time that a text in ISO 8601 states, without its time zone, or None for any other text."""
+    """Return the date and time in a text in ISO 8601, or None for any other text. The time zone is dropped."""
     try:
         return datetime.fromisoformat(text.strip()).replace(tzinfo=None)
     except ValueError:
@@ -241,7 +241,7 @@ _NUMBERS = ("double", "single", *(f"{sign}int{bits}" for sign in ("", "u") for b
 
 
 def open_mat(path: Path, stop: int | None = None) -> SeriesSource:
-    """Open the only numeric matrix in a ``.mat`` file (up to version 7.2), or the one named in `_MATRIX_NAMES`."""
+    """Open a ``.mat`` file (up to version 7.2): its only numeric matrix, or the one named in `_MATRIX_NAMES`."""
     from scipy.io import loadmat, whosmat
 
     with reading(path) as file:

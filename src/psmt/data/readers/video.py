@@ -75,7 +75,7 @@ def decode(medium: Medium) -> tuple[Generator[VideoFrame, None, None], int | Non
 def frames_of(
     pictures: Iterable[VideoFrame], shape: tuple[int, int], *, label: str, colour: bool
 ) -> Generator[Frame, None, None]:
-    """Yield pictures as float32 frames, with black 0 and white 1. Raise an error if a picture has another ``shape``."""
+    """Yield pictures as float32 frames, with black 0 and white 1. Raise an error if a picture has the wrong shape."""
     # One reformatter for all frames is four times faster than VideoFrame.reformat, which sets up a scaler for each.
     reformatter = VideoReformatter()
     for index, picture in enumerate(pictures):
@@ -223,7 +223,7 @@ _SEGMENT = b"\x18\x53\x80\x67"
 
 
 def declared_size(path: Path) -> int | None:
-    """Return the size in bytes that a Matroska or WebM file declares, which libav does not check, or None."""
+    """Return the size in bytes that a Matroska or WebM file declares, or None. libav does not check this size."""
     with reading(path) as file:
         while identifier := file.read(4):
             length = _vint(file) if identifier in (_EBML, _SEGMENT) else None

@@ -31,7 +31,7 @@ SETTLING = 32.0  # length of the haemodynamic response in seconds, simulated bef
 
 @dataclass(frozen=True, kw_only=True)
 class BoldSimulation:
-    """Simulated scans of several subjects. The scan of a subject does not depend on the number of subjects.
+    """Simulated scans of several subjects. A subject's scan does not depend on the number of subjects.
 
     Parameters
     ----------
@@ -98,7 +98,7 @@ class BoldSimulation:
 
     @cached_property
     def networks(self) -> Array:
-        """Return the weights (n_networks, n_regions) of regions in networks, one large and a few small ones each."""
+        """Return the regions' weights (n_networks, n_regions). A region has a large weight and perhaps small ones."""
         rng = np.random.default_rng((self.seed, 0))
         each = np.arange(self.n_networks)
         own = np.sort(np.concatenate([each, rng.integers(self.n_networks, size=self.n_regions - self.n_networks)]))
@@ -110,7 +110,7 @@ class BoldSimulation:
     def patterns(self) -> Array:
         """Return an array (n_states, n_networks) that is 1 where a network is active in a state and 0 elsewhere.
 
-        All states differ. In the world ``covariance``, active networks are anticorrelated with the others.
+        All states differ. In the world ``covariance``, active networks are anticorrelated with inactive ones.
         """
         rng = np.random.default_rng((self.seed, 1))
         drawn = rng.random((_DRAWN, self.n_networks))

@@ -210,7 +210,7 @@ def _path(seed: int, way: Array) -> tuple[Array, ...]:
 
 @lru_cache(maxsize=4)
 def _places(seed: int, n_knots: int) -> tuple[Array, ...]:
-    """Return five arrays (n,): distances travelled to the spline knots, world row and column there, and their slopes.
+    """Return five arrays (n,) at the spline knots: distance travelled, world row and column, and slopes of these two.
 
     The camera moves along its heading by 1 / zoom world pixels for each frame pixel, so that its speed in frame pixels
     does not depend on the zoom. The path starts before frame 0, because the first speed needs an earlier position.
@@ -330,7 +330,7 @@ def _lay(leaves: Array, texture: Levels, offsets: Any, picture: Levels) -> None:
 
 @njit(cache=True, fastmath=True, nogil=True)
 def _sample(world: Levels, centre_row: float, centre_column: float, cos: float, sin: float, frame: Frame) -> None:
-    """Fill `frame` from the spline with coefficients `world`. `cos` and `sin` of the angle are divided by zoom."""
+    """Fill `frame` from the spline with coefficients `world`. `cos` and `sin` are those of the angle, over the zoom."""
     size = frame.shape[0]
     last = world.shape[0] - 1  # the side is a power of two
     half = (size - 1) / 2
