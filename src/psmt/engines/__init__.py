@@ -17,7 +17,7 @@ __all__ = ["Engine", "engine_for", "engine_name"]
 
 
 def engine_name(device: str, dtype: str = "float64") -> str:
-    """Return one name for a device and a dtype, such as 'cuda/float32', which `engine_for` accepts as a device."""
+    """Return one name for a device and a dtype, such as 'cuda/float32'. `engine_for` accepts it as a device."""
     return device if dtype == "float64" else f"{device}/{dtype}"
 
 

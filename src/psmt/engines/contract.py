@@ -1,4 +1,4 @@
-"""The engine contract: what every engine provides, which are array conversions and the most expensive operations."""
+"""The engine contract: every engine provides array conversions and the most expensive operations."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class LowRankChange(NamedTuple):
 
     Both changes are sums of ``weight v v'`` over the same vectors v, with different weights. When a window slides, the
     first vector is the code that arrived and the second is the code that left. If V is centred, the mean of the other
-    codes of the window is subtracted from both. All other vectors have the weight zero in the change of V.
+    codes of the window is subtracted from these two. All other vectors have the weight zero in the change of V.
     """
 
     vectors: Array  # (n, n_features)
@@ -55,7 +55,7 @@ class Resident(ABC):
 
     @abstractmethod
     def parts(self) -> tuple[tuple[AnyArray, ...], tuple[AnyArray, ...], tuple[Hashable, ...]]:
-        """Return the arrays to copy, the resident arrays (work may change these in place), and the constants."""
+        """Return the arrays to copy, the resident arrays (which a call may change in place), and the constants."""
 
     @abstractmethod
     def with_arrays(self, copied: tuple[AnyArray, ...], resident: tuple[AnyArray, ...], /) -> Self:
@@ -79,7 +79,7 @@ class InverseOperator(Protocol):
         """Return the product (n_features, n) of the inverse with a real matrix `vectors` (n_features, n)."""
 
     def subtract(self, left: Array, right: Array) -> None:
-        """Subtract ``left right'``, a symmetric product of matrices (n_features, n), from the inverse."""
+        """Subtract the symmetric product ``left right'`` of two matrices (n_features, n) from the inverse."""
 
     def refactorise(self, matrix: Array) -> None:
         """Replace the stored inverse by the inverse of a new matrix (n_features, n_features)."""
@@ -128,7 +128,7 @@ class Engine(Protocol):
         norms: Array | None = None,
         gram: Array | None = None,
     ) -> Array:
-        """Return lasso coefficients (n, n_columns) of targets (n, n_features), divided by column `norms` if given."""
+        """Return lasso coefficients (n, n_columns) of targets (n, n_features). `norms`, if given, divide them."""
 
     def solve_next(
         self, columns: Array, target: Array, penalty: Array, *, tol: float, start: Array, gram: Array
@@ -140,8 +140,8 @@ class Engine(Protocol):
     ) -> Array:
         """Return the lasso coefficients (n, n_columns) of targets (n, n_features), with a bound on their weighted sums.
 
-        All columns of a problem have the same penalty. `penalty` is (n,), or (1,) if all problems have the same. The
-        search begins with the non-zero entries of `start` (n, n_columns).
+        All columns of a problem have the same penalty. `penalty` is (n,), or (1,) if it is the same for all problems.
+        The search begins with the non-zero entries of `start` (n, n_columns).
         """
 
     # Dictionary learning
@@ -150,7 +150,7 @@ class Engine(Protocol):
         """Scale `code_code` and `code_sample` by `kept`, then add ``a a'`` and ``a x'`` of each code a and sample x."""
 
     def sweep_atoms(self, atoms: Array, code_code: Array, code_sample: Array, used: Mask) -> None:
-        """Improve the unit-norm atoms in the mask `used` in place, by a sweep of block-coordinate descent."""
+        """Improve unit-norm atoms in place, by a sweep of block-coordinate descent over those in the mask `used`."""
 
     # Low-rank updates
 
@@ -166,11 +166,11 @@ class Engine(Protocol):
         """Return a function that runs `work` as one GPU launch (a CUDA graph), or `work` itself on a CPU."""
 
     def small_work(self) -> AbstractContextManager[object]:
-        """Return a context manager that sets the number of threads to the fastest one for small matrices."""
+        """Return a context manager that sets the number of threads that is fastest for small matrices."""
 
 
 def check_engine(engine: E) -> E:
-    """Return the engine. Raise TypeError if it lacks a kernel of the contract, one of its arguments or a type hint."""
+    """Return the engine. Raise TypeError if it lacks a kernel, or if a kernel lacks an argument or type hint."""
     name = type(engine).__name__
     for attribute in Engine.__annotations__:
         if not hasattr(engine, attribute):

@@ -33,7 +33,7 @@ def common_weights(whole: Array, match: Array, prior: float) -> tuple[Array, Arr
     """Return ridge weights (n,) of one regression over all cells, the candidates' energies (n,), and a penalty floor.
 
     `whole` (n, n) and `match` (n,) are the normal equations, averaged over cells. The energies are the diagonal of
-    `whole`. The penalty is `prior` times the energy plus the floor, so a candidate without energy gets the weight zero.
+    `whole`. The penalty is ``prior * energy + floor``, so a candidate without energy gets the weight zero.
     """
     usual = np.diagonal(whole)
     floor = 1e-6 * float(usual.mean()) + 1e-30
@@ -61,12 +61,12 @@ class Tiles:
 
     @property
     def lead(self) -> int:
-        """Return the number of mirrored rows above the frame, and of mirrored columns to its left."""
+        """Return the number of mirrored rows above the frame. As many mirrored columns are to its left."""
         return self.size - self.stride
 
     @cached_property
     def mirrored(self) -> tuple[Ints, Ints]:
-        """Return, for each row of the extended frame, the index of its row in the frame, and the same for columns."""
+        """Return the frame's row index for each row of the extended frame, and the column index for each column."""
         ends = ((self.lead, self.lead + -(length + self.lead) % self.stride) for length in self.shape)
         down, right = (np.pad(np.arange(n), end, mode="symmetric") for n, end in zip(self.shape, ends, strict=True))
         return down, right
@@ -100,7 +100,7 @@ class FrameKernels(Protocol):
     # Arrays and how work is carried out
 
     def levels(self, values: ArrayLike) -> AnyArray:
-        """Return the values as an array on the engine's device, of float32, or of complex64 if they are complex."""
+        """Return the values as a float32 array on the engine's device, or complex64 if they are complex."""
 
     def numpy(self, values: AnyArray) -> AnyArray:
         """Return an array of the engine as a NumPy array."""
@@ -161,7 +161,7 @@ class FrameKernels(Protocol):
         """
 
     def neighbours(self, frame: Levels, offsets: tuple[Shape, ...], base: Levels, found: Levels) -> None:
-        """Fill `found` (n, height, width) with the level at each of n offsets (down, right) from a pixel, minus `base`.
+        """Fill `found` (n, height, width) with differences: the level at n offsets (down, right) minus `base`.
 
         Positions outside the frame take the value of the nearest edge.
         """
@@ -178,10 +178,10 @@ class FrameKernels(Protocol):
     def add_moments(
         self, known: CellSums, kept: float, maps: Levels, change: Levels, weight: float, cell: Shape, out: CellSums
     ) -> None:
-        """Write ``kept * known + weight * new`` to `out`, where ``new`` are the moments of the candidates `maps`.
+        """Write ``kept * known + weight * new`` to `out`. The arrays are moments, as `cell_moments` returns them.
 
-        Moments are the arrays of `cell_moments`, and `cell` is the height and width of a cell. The arrays may have more
-        cells than the frame fills. `out` may be `known` itself.
+        The moments ``new`` are computed from the candidates `maps` and the true change. `cell` is the height and width
+        of a cell. The moments may have more cells than the frame. `out` may be the same arrays as `known`.
         """
 
     def cell_energy(self, change: Levels, cell: int) -> Levels:
@@ -193,11 +193,11 @@ class FrameKernels(Protocol):
         """Return the weights (rows, columns, n) of the candidates in each cell, by ridge regression.
 
         `gram` and `match` are the arrays of `cell_moments`. They are first averaged over neighbouring cells by the
-        binomial kernel (1, 2, 1) / 4 along both axes. The penalty shrinks the weights of a cell towards those of one
-        regression over all cells. It is `ridge` times the sum of a candidate's energy in the cell and its mean energy
-        over cells. In the regression over all cells, weights shrink towards zero with the penalty `prior` times the
-        mean energy. The NumPy arrays `known` (n, n) and (n,), if given, are added to the moments of this regression.
-        The slice `rows` selects the rows of cells to solve.
+        binomial kernel (1, 2, 1) / 4 along both axes. A penalty shrinks the weights of a cell towards those of one
+        regression over all cells. For a candidate, it is ``ridge * (e + m)``, where e is its energy in the cell and m
+        its mean energy over cells. The regression over all cells shrinks weights towards zero, by ``prior * m``. If
+        NumPy arrays `known`, (n, n) and (n,), are given, they are added to the moments of this regression. The slice
+        `rows` selects the rows of cells to solve.
         """
 
     def weighted(self, candidates: Levels, weights: Levels, cell: int) -> Levels:

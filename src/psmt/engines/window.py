@@ -24,12 +24,12 @@ FALL = 1e-2
 
 
 def second_difference(before: Array, middle: Array, after: Array) -> Array:
-    """Return ``middle - (before + after) / 2``, which is the second difference of three successive codes times -1/2."""
+    """Return ``middle - (before + after) / 2``, which is -1/2 times the second difference of successive codes."""
     return middle - 0.5 * (before + after)
 
 
 def half_stencil(end: Array, beside: Array) -> Array:
-    """Return ``end - beside / 2``: the paper's second difference at an end of the window, without one neighbour."""
+    """Return ``end - beside / 2``: the paper's second difference at an end of the window, which lacks a neighbour."""
     return end - 0.5 * beside
 
 
@@ -68,7 +68,7 @@ class Sums:
         return self.covariance_times(vectors, centred=centred), rough
 
     def _averaged(self, images: Array, vectors: Array, *, centred: bool) -> Array:
-        """Turn `images`, which are ``sum a a' x`` over the codes a for vectors x, into ``V x``, in place."""
+        """Turn `images`, the sums of ``a a' x`` over the codes a, into ``V x`` in place, for all vectors x."""
         if centred:
             images = subtract_outer(images, self.total, (self.total @ vectors) / self.n)
         images /= self.n - 1 if centred else self.n
@@ -113,7 +113,7 @@ class CodeWindow(ABC):
         """Return the activity (sum of entries) of each code (n,), oldest first."""
 
     def keep(self) -> Callable[[], Any]:
-        """Return a function that returns the codes (n, n_features) of this moment, however the window changes later."""
+        """Return a function that returns the present codes (n, n_features), even after the window has changed."""
         codes = 1.0 * self.codes
         return lambda: codes
 
@@ -133,7 +133,7 @@ class CodeWindow(ABC):
         return np.asarray(~(begins[1:-1] | begins[2:]))
 
     def bends_at(self, first: int) -> bool:
-        """Return whether the three codes from index `first` on lie within one series. The index may be negative."""
+        """Return whether codes ``first`` to ``first + 2`` lie within one series. Indices may count from the end."""
         return not (self.begins[first + 1] or self.begins[first + 2])
 
     def append(self, code: Array, *, begins: bool = False) -> None:
@@ -192,7 +192,7 @@ class CodeWindow(ABC):
 
     @abstractmethod
     def _leave(self) -> None:
-        """Remove the oldest code. Subtract it and the second difference that begins with it. Add 1 to `reverted`."""
+        """Remove the oldest code, and subtract it and its second difference from the sums. Add 1 to `reverted`."""
 
     @abstractmethod
     def _recompute(self) -> None:
@@ -202,7 +202,7 @@ class CodeWindow(ABC):
 def slide_vectors(oldest: Array, youngest: Array, total: Array, *, arrives: bool = True, leaves: bool = True) -> Array:
     """Return the vectors (5, n_features) of a `Slide`, given three codes at each end and the sum before the slide.
 
-    `arrives` is False if the second difference that arrives spans two series, and `leaves` if the one that leaves does.
+    `arrives` (`leaves`) says whether the second difference that arrives (leaves) lies within one series.
     """
     gone, second, third = oldest
     before, last, arrived = youngest

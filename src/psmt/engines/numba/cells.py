@@ -17,7 +17,7 @@ _NONE = np.float32(1e-36)  # smaller pivots count as zero: this is close to the 
 def add_moments(
     known: CellSums, kept: float, maps: Levels, change: Levels, weight: float, cell: Shape, out: CellSums
 ) -> None:
-    """Write ``kept * known`` plus `weight` times the moments of `maps` and `change` (see `FrameKernels`) to `out`."""
+    """Write ``kept * known + weight * new`` to `out`; see `FrameKernels.add_moments`."""
     n_rows, n_columns, n = known[1].shape
 
     def add(rows: slice) -> None:
@@ -59,7 +59,7 @@ def cell_weights(
 
 
 def weighted(candidates: Levels, weights: Levels, cell: int) -> Levels:
-    """Return the sum (height, width) of candidates (n, height, width), weighted in each cell by (rows, columns, n)."""
+    """Return the weighted sum (height, width) of candidates; see `FrameKernels.weighted`."""
     total: Levels = np.zeros(candidates.shape[1:], np.float32)
     # For a few candidates, small chunks would cost more time in threads than they save.
     chunk = _ROWS * cell * max(_MANY // len(candidates), 1)
@@ -71,7 +71,7 @@ def weighted(candidates: Levels, weights: Levels, cell: int) -> Levels:
 def _gather(candidates: Levels, change: Levels, first: int, tall: int, wide: int, seen: Levels) -> None:
     """Copy the pixels of n candidates and of the change, cell by cell, to `seen` (rows, columns, n + 1, pixels).
 
-    Cells have `tall` x `wide` pixels, and `first` is the first row of cells. Pixels beyond the frame are zero.
+    Cells have `tall` x `wide` pixels. `first` is the index of the first row of cells. Pixels beyond the frame are zero.
     """
     n, height, width = candidates.shape
     rows, columns, _, _ = seen.shape
@@ -91,7 +91,7 @@ def _gather(candidates: Levels, change: Levels, first: int, tall: int, wide: int
 
 @njit(cache=True, nogil=True, fastmath=True)
 def _fade_in(known: CellSums, kept: np.float32, weight: np.float32, found: Levels, out: CellSums) -> None:
-    """Write ``kept * known + weight * found`` to `out`. `found` (..., n, n + 1) is the Gram matrix, then the match."""
+    """Write ``kept * known + weight * found`` to `out`. The last column of `found` (..., n, n + 1) is the match."""
     (gram, match), (new_gram, new_match) = known, out
     rows, columns, n = match.shape
     for r in range(rows):
@@ -126,10 +126,10 @@ def _binomial(before: Levels, here: Levels, after: Levels, into: Levels) -> None
 def _solve_cells(
     gram: Levels, match: Levels, common: Levels, pull: Levels, ridge: np.float32, first: int, weights: Levels
 ) -> None:
-    """Fill the ridge weights (rows, columns, n) of some rows of cells; `first` is the index of the first of them.
+    """Fill `weights` (n_rows, columns, n) with the ridge weights of ``n_rows`` rows of cells, from row `first` on.
 
     `gram` (rows, columns, n * n) and `match` (rows, columns, n) are the moments of all cells. Weights shrink towards
-    `common` (n,), with penalties `pull` (n,) plus `ridge` times the diagonal of the cell's Gram matrix.
+    `common` (n,), with the penalties ``pull + ridge * diag(G)`` (n,), where G is the smoothed Gram matrix of the cell.
     """
     rows, columns, n = weights.shape
     own, right = np.empty(n * n, np.float32), np.empty(n, np.float32)
@@ -194,7 +194,7 @@ def _solve_positive(own: Levels, right: Levels) -> None:
 
 @njit(cache=True, nogil=True, fastmath=True)
 def _add_weighted(candidates: Levels, weights: Levels, cell: int, first: int, total: Levels) -> None:
-    """Add weighted candidates to `total` (rows, width), which holds some rows of the frame, from row `first` on."""
+    """Add weighted candidates to `total` (rows, width), which holds the rows of the frame from `first` on."""
     n = candidates.shape[0]
     tall, width = total.shape
     rows, columns, _ = weights.shape

@@ -24,7 +24,7 @@ _ENTRY = 15  # a sparse code's entry takes as long in a product as this many ent
 def _times(
     bounds: Ints, atoms: NDArray[np.int32], values: Array, bends: Mask, half: bool, vectors: Array, images: Array
 ) -> None:
-    """Add ``A A' x`` to ``images[0]`` and, if there is one, ``A D D' A' x`` to ``images[1]``, for each vector x.
+    """For each vector x, add ``A A' x`` to ``images[0]``, and ``A D D' A' x`` to ``images[1]`` if this exists.
 
     The vectors and each image are (n_features, k). The columns of A are the codes, given as the arrays `bounds`,
     `atoms` and `values` of a CSR matrix. The columns of A D are the second differences of codes that the mask `bends`
@@ -103,7 +103,7 @@ class SparseCodes:
 
     @property
     def _held(self) -> Ints:
-        """Row pointers (n + 1,) of the codes as in a CSR matrix: where each begins, and where the last one ends."""
+        """Row pointers (n + 1,) of the codes as in a CSR matrix: where each code begins, and where the last ends."""
         return self._bounds[self._first : self._last + 1]
 
     @property
@@ -120,10 +120,10 @@ class SparseCodes:
         return int(self._bounds[self._last] - self._bounds[self._first])
 
     def times(self, vectors: Array, bends: Mask | None = None, *, half_stencils: bool = False) -> Array:
-        """Return ``sum a a' x`` over the codes a, for columns x of `vectors` (n_features, k), as (1, n_features, k).
+        """Return ``sum a a' x`` over the codes a, for each column x of `vectors` (n_features, k).
 
-        If a mask `bends` (n - 2,) is given, return (2, n_features, k). The second part is ``sum d d' x`` over the
-        second differences d that the mask selects and, if `half_stencils`, over the `half_stencil` at both ends.
+        The shape is (1, n_features, k). With a mask `bends` (n - 2,), it is (2, n_features, k). The second part is
+        ``sum d d' x`` over the second differences d in the mask and, if `half_stencils`, the two half stencils.
         """
         images = np.zeros((1 if bends is None else 2, *vectors.shape))
         chosen = np.zeros(0, dtype=bool) if bends is None else bends
@@ -148,7 +148,7 @@ class SparseCodes:
         self._first += 1
 
     def _make_room(self, coming: int) -> None:
-        """Move the codes to new arrays, which are twice as large as needed for them and `coming` more entries."""
+        """Move the codes to new arrays, twice as large as these codes and `coming` more entries need."""
         held = self.matrix
         n, room = held.nnz, 2 * (held.nnz + coming)
         self._atoms, self._values = np.empty(room, dtype=np.int32), np.empty(room)

@@ -1,7 +1,7 @@
 """Run work in Python threads, which is enough because kernels, BLAS and FFTs release the GIL.
 
-Numba's own threads would make compiling slower. Some of numba's threading layers also forbid calls from two threads at
-once, but two models in one process may make such calls.
+Numba's own threads would make compiling slower. Some of numba's threading layers also forbid simultaneous calls
+from two threads, but two models in one process may make such calls.
 """
 
 from __future__ import annotations

@@ -157,7 +157,7 @@ def _multiply(values: Levels, others: Levels, into: Levels) -> None:
 
 @njit(cache=True, nogil=True, fastmath=True)
 def _misfit(before: Levels, now: Levels, flow: Levels, gap: Levels) -> None:
-    """Fill `gap` (height, width) with `before`, warped along the flow by bilinear interpolation, minus `now`."""
+    """Fill `gap` (height, width) with ``warped - now``. ``warped`` is `before` moved along the flow (bilinearly)."""
     height, width = now.shape
     wide = width + 1
     around = np.empty((height + 1, wide), np.float32)

@@ -196,7 +196,7 @@ def _transformed_back(spectra: Complex) -> Levels:
 
 @cache
 def _small_transform(size: int) -> tuple[Levels, Levels]:
-    """Return the matrices of the FFT of a flat tile (size * size,) and of its inverse. Spectra are made by `_flat`."""
+    """Return the matrices of the FFT and the inverse FFT of a flat tile (size * size,), for spectra as in `_flat`."""
     n_coefficients = size * (size // 2 + 1)
     units = np.eye(size * size).reshape(-1, size, size)
     there = np.fft.rfft2(units).reshape(-1, n_coefficients).view(np.float64)
@@ -218,7 +218,7 @@ def _flat(spectra: Complex) -> Levels:
 
 @njit(cache=True, nogil=True, fastmath=True)
 def _cut(padded: Levels, window: Levels, stride: int, first: int, tiles: Levels) -> None:
-    """Fill `tiles` (rows, columns, size, size) from tile row `first` on. Subtract their means and apply the window."""
+    """Fill `tiles` (rows, columns, size, size), from tile row `first` on. Subtract means and apply the window."""
     rows, columns, size, _ = tiles.shape
     whole = window.sum()
     for r in range(rows):
@@ -302,7 +302,7 @@ def _gaussian_taps(deviation: float) -> Levels:
 
 @njit(cache=True, nogil=True, fastmath=True)
 def _split(levels: Levels, taps: Levels, down: Ints, right: Ints, first: int, fine: Levels, smooth: Levels) -> None:
-    """Fill `smooth` with rows of a map (from `first` on) smoothed by the filter `taps`, and `fine` with the difference.
+    """Smooth the rows of a map from `first` on by the filter `taps`. Write the result to `smooth`, the rest to `fine`.
 
     The filter is applied along both axes. `down` and `right` are the row and column indices, extended by `_mirrored`.
     """

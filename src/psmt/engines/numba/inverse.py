@@ -32,7 +32,7 @@ class LazyInverse:
         self._store(held, inverse_symmetric(matrix if whole else matrix[np.ix_(held, held)]), 0)
 
     def _store(self, held: Ints, matrix: Array, more: int) -> None:
-        """Store the rows and columns `held` of the inverse. Unless these are all, add `more` or more spare rows."""
+        """Store the rows and columns `held` of the inverse. Unless these are all, add at least `more` spare rows."""
         self._held, self._matrix, n = held, matrix, len(held)
         if n < len(self._diagonal):
             n += more + int(_SPARE * len(self._diagonal))

@@ -118,7 +118,7 @@ def _cross_products(columns: Array, gram: Array, support: Ints, n: int, j: int, 
 
 @njit(cache=True, nogil=True, fastmath=_FAST)
 def subtract_rows(rows: Array, support: Ints, values: Array, n: int, out: Array) -> None:
-    """Subtract ``sum values[i] * rows[support[i]]``, i < n, from `out`. Four rows at a time save loads and stores."""
+    """Subtract the sum of ``values[i] * rows[support[i]]`` for i < n from `out`, four rows at a time for speed."""
     for i in range(0, n, 4):
         # Indices beyond the last row repeat the last row, times zero.
         i1, i2, i3 = min(i + 1, n - 1), min(i + 2, n - 1), min(i + 3, n - 1)
@@ -163,7 +163,7 @@ def _largest(values: Array) -> float:
 
 @njit(cache=True, nogil=True)
 def _worst_violators(violation: Array, inside: Mask, least: float, found: Ints) -> int:
-    """Fill `found` with the columns outside the support of largest KKT violation above `least`. Return how many."""
+    """Fill `found` with columns of largest KKT violation, above `least` and not in the support. Return their number."""
     n = 0
     for first in range(0, violation.size, 16):
         last = min(first + 16, violation.size)

@@ -1,6 +1,6 @@
 """Operations on whole frames on a torch device: see `psmt.engines.frame_kernels.FrameKernels`.
 
-Each takes a few GPU launches, independent of the number of tiles and cells. None reads a result on the host.
+Each operation takes a few GPU launches, however many tiles and cells there are. None reads a result on the host.
 """
 
 from __future__ import annotations
