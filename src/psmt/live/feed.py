@@ -85,9 +85,8 @@ class Feed:
     """Source of frames that passes them on as they arrive.
 
     `shape` is the height and width of the frames, and `original` their height and width before resizing. Frames are not
-    cropped. `rate` is the number of frames per second and `duration` the length in seconds. Each is None if it is
-    unknown. `speed` is relative to `rate` and has an effect on films only. `seek` works for films of known duration
-    only.
+    cropped. `rate` (frames per second) and `duration` (in seconds) are None if they are unknown. `speed` is relative to
+    `rate` and has an effect on films only. `seek` works for films of known duration only.
     """
 
     name: str
@@ -182,8 +181,8 @@ class SourceFeed(Feed):
     """Frames of a `FrameSource`, read in a thread and resized to the height `size`, by default `default_size`.
 
     A source that can be read again, or whose length is known, is a film. It plays at its own rate and waits while
-    paused. Any other source is a stream. It is read without waiting, because frames of a camera that is read late would
-    lag. Frames that arrive while paused are dropped.
+    paused. Any other source is a stream. It is read without waiting, because frames that are read late would lag behind
+    the camera. Frames that arrive while paused are dropped.
     """
 
     def __init__(

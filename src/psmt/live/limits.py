@@ -52,7 +52,7 @@ class _Limited(asyncio.Protocol):
             min(open_ones, key=lambda one: (one.is_busy, one.since)).drop()
 
     def drop(self) -> None:
-        """Close the connection at once. Unsent data is discarded, also in the buffers of the operating system."""
+        """Close the connection immediately. Discard unsent data, even in the buffers of the operating system."""
         line = self.transport.get_extra_info("socket")
         with suppress(OSError):
             line.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
@@ -110,7 +110,7 @@ class LimitedSocket(WebSocketsSansIOProtocol, _Limited):
         self.begin(self.connections)
 
     def data_received(self, data: bytes) -> None:
-        """Parse data, unless it is a flood or comes before the handshake has ended, when a browser sends nothing."""
+        """Parse data. Drop a client that floods, or that sends before the handshake ends, which no browser does."""
         if (self.handshake_initiated and not self.handshake_complete) or _is_flood(data):
             self.drop()
         else:
@@ -151,7 +151,7 @@ class LimitedSocket(WebSocketsSansIOProtocol, _Limited):
 
 
 def _is_flood(data: bytes) -> bool:
-    """Return whether data begins with too many frames of less than 126 bytes. Parsing takes a hundred times longer."""
+    """Return whether data begins with too many frames of less than 126 bytes. Parsing is 100 times slower than this."""
     at = n_frames = 0
     while n_frames <= _MAX_MESSAGES and at + 1 < len(data) and data[at] & 0x70 == 0 and 0x80 <= data[at + 1] < 0xFE:
         at += 6 + data[at + 1] - 0x80

@@ -32,7 +32,7 @@ class FramePrediction(NamedTuple):
 
 
 class PredictionScore(NamedTuple):
-    """Absolute error (height, width) of a predicted luma, its MSE, and the MSE of copying the last known frame."""
+    """Absolute error (height, width) and MSE of a predicted luma, and the MSE of copying the last known frame."""
 
     error: Levels
     mse: float

@@ -56,7 +56,7 @@ def open_session(
     loop: bool = True,
     n_pixels: int = N_PIXELS,
 ) -> Session:
-    """Return a session, not yet started. `source` is anything for `psmt.open_frames`, or "camera" for the browser's.
+    """Return a session, not yet started. `source` is as for `psmt.open_frames`, or "camera" for the browser's camera.
 
     Pages can switch to one of the `others`, to the browser's camera and to the built-in film. The session learns with a
     copy of `model`. `size` is the height of the frames. It defaults to that of the model, or to the height at which
@@ -236,7 +236,7 @@ def _static_route(file: Traversable) -> Route:
 
 
 class _TableResponse(StreamingResponse):
-    """Response that sends a table piece by piece, to save memory. `done` is called when it ends, also by an error."""
+    """Response that sends a table piece by piece, to save memory. `done` is called at the end or after an error."""
 
     def __init__(self, text: str, name: str, done: Callable[[], None]) -> None:
         content = text.encode()

@@ -55,8 +55,8 @@ class Session:
 
     `horizon` is the number of frames of the source to predict ahead, 1 to 10. If frames are dropped, the model makes
     fewer, longer steps to the same time ahead. `model` is a fitted model to start from. `save_to` is the only file to
-    which pages can save the model. `choices` are the sources from which pages can choose: a name, and a function that
-    opens the feed. `listeners` are called after each new snapshot and must not block.
+    which pages can save the model. `choices` are the sources from which pages can choose. Each has a name and a
+    function that opens its feed. `listeners` are called after each new snapshot and must not block.
     """
 
     def __init__(
@@ -173,7 +173,7 @@ class Session:
                 self.feed.keep_up(float(np.quantile(self._busy, 0.8)))
 
     def _keep_horizon(self) -> None:
-        """Set the number of steps to predict, so that they span `_horizon` frames of the source, dropped or not."""
+        """Set the number of steps to predict. They span `_horizon` frames of the source, including dropped ones."""
         rate, seconds = self.feed.rate or DEFAULT_RATE, self._clock.seconds
         steps = self._horizon if seconds is None else self._horizon / (rate * seconds)
         # A margin keeps the number from changing back and forth.
