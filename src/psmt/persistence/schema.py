@@ -149,7 +149,7 @@ def counter(least: int = 0, most: int = 2**53) -> Field:
 
 
 def faded(memory: float, most: float = 1.0) -> float:
-    """Return a bound of a sum of terms <= `most`, with weights that decay by exp(-1 / memory) from term to term.
+    """Return an upper bound of a sum of terms <= `most`, weighted by exp(-k / memory) for k = 0, 1, 2, ...
 
     >>> round(faded(8.0), 3)
     8.51
