@@ -105,7 +105,7 @@ class SerialExecutor(Executor):
     workers = 1
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        """Run the call at once and return its future, which is already finished."""
+        """Run the call and return its future, which is already finished."""
         future: Future[Any] = Future()
         future.set_running_or_notify_cancel()
         try:
@@ -151,9 +151,10 @@ class ProcessExecutor(Executor):
 
 
 def _start_resource_trackers() -> None:
-    """Start the processes of loky and multiprocessing that remove semaphores, before the workers: it unblocks signals.
+    """Start the processes of loky and multiprocessing that remove semaphores.
 
-    After Ctrl-C they may find semaphores of workers that were stopped. They remove them without a warning.
+    They start before the workers, because starting them unblocks signals. After Ctrl-C they may find semaphores of
+    stopped workers, which they remove without a warning.
     """
     option = "ignore:resource_tracker:UserWarning"
     sys.warnoptions.append(option)  # the new processes get these options as arguments
@@ -167,7 +168,7 @@ def _start_resource_trackers() -> None:
 
 @contextmanager
 def _terminal_signals_blocked() -> Iterator[None]:
-    """Context that blocks Ctrl-C and hang-up. Workers started in it inherit the block, and this process ends them."""
+    """Context that blocks Ctrl-C and hang-up. Workers started in it inherit the block. This process ends them."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
@@ -200,10 +201,10 @@ class ClusterError(PSMTError, OSError):
 
 
 class ClusterExecutor(Executor):
-    """Executor that runs calls on the workers of a Dask cluster, which repeats calls whose worker died.
+    """Executor that runs calls on the workers of a Dask cluster. Dask repeats calls whose worker died.
 
     Dask waits forever for a lost scheduler, and for workers that never return. So `run_tasks` calls `lost_calls` while
-    it waits. This asks the scheduler every second, and gives up after some time.
+    it waits. This method asks the scheduler every second, and gives up after some time.
     """
 
     shares_disk = False
@@ -329,7 +330,7 @@ class ClusterExecutor(Executor):
         return {calls[key]: self._deadly(times) for key, times in deaths.items() if times >= _MOST_DEATHS}
 
     def explain(self, error: Exception) -> Exception:
-        """Return the error of a call, or a `ClusterError` if it was the cluster that ended the call."""
+        """Return the error of a call, or a `ClusterError` if the cluster ended the call."""
         if type(error).__name__ == "KilledWorker":  # the scheduler allows fewer deaths than `_MOST_DEATHS`
             return self._deadly(getattr(error, "allowed_failures", 2) + 1)
         return self._no_scheduler() if isinstance(error, CancelledError) else error

@@ -78,7 +78,7 @@ class Task:
 
 
 def on_device(device: str) -> dict[str, str]:
-    """Return the task inputs that select a device: none for the CPU, so that its keys do not contain a device."""
+    """Return the task inputs that select a device. The CPU needs none, so its task keys do not contain a device."""
     return {} if device == "cpu" else {"device": device}
 
 
