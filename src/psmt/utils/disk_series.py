@@ -39,7 +39,7 @@ class DiskSeries(np.memmap[Any, np.dtype[np.float64]]):
 
     @classmethod
     def write(cls, path: str | os.PathLike[str], parts: Iterable[Array]) -> DiskSeries:
-        """Write arrays (n, n_features) to one file and return it as a series. Its last user deletes the file."""
+        """Write arrays (n, n_features) to one file, and return it as a series. It is deleted after its last use."""
         n_features = 0
         try:
             with open(path, "wb") as file:
@@ -107,7 +107,7 @@ def release_pages(series: Array) -> None:
 
 
 def blocks(values: Array) -> Iterator[Array]:
-    """Yield all rows in order, as arrays (n, n_features): a `DiskSeries` in blocks of 8 MiB, another array at once."""
+    """Yield all rows in order, as blocks (n, n_features): of 8 MiB for a `DiskSeries`, otherwise in one block."""
     if not isinstance(values, DiskSeries):
         yield values
         return

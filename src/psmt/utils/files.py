@@ -119,7 +119,7 @@ def locked(folder: Path, report: Callable[[str], None]) -> Iterator[None]:
     """Lock a folder of results for this process, after waiting until no other process holds the lock.
 
     While it waits, `report` is called once with a sentence that names the other process. The lock is an flock on a file
-    in the folder, which the system releases when the process ends. Where flock is missing (Windows), nothing is locked.
+    in the folder. The system releases it when the process ends. Where flock is missing (Windows), nothing is locked.
     """
     path, reported = folder / ".psmt-lock", False
     while (file := _try_lock(path)) is None:

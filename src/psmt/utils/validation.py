@@ -36,8 +36,8 @@ def check_series(
 ) -> NDArray[np.float64]:
     """Return `values` as a finite float64 array (time, features) with at least `minimum` rows, or raise an error.
 
-    A `DiskSeries` is returned as it is. `columns` are the names of features in messages; a table has its own. Some
-    messages contain words that scikit-learn's checks of estimators require.
+    A `DiskSeries` is returned as it is. `columns` are the names of features in messages; a table has its own names.
+    Some messages contain words that scikit-learn's checks of estimators require.
     """
     if isinstance(values, list | tuple) and any(getattr(part, "ndim", 0) == 2 for part in values):
         raise ValueError(
@@ -126,7 +126,7 @@ def _check_names(table: ArrayLike, name: str) -> None:
 
 
 def check_samples(estimator: Any, X: ArrayLike, *, reset: bool = True, finite: bool = True) -> NDArray[np.float64]:
-    """Return samples (n_samples, n_features), validated by scikit-learn. With `finite`, refuse NaN and huge values.
+    """Return samples (n_samples, n_features), validated by scikit-learn. If `finite`, refuse NaN and huge values.
 
     If `reset` is True, the estimator stores the feature names of a table. Otherwise they must equal the stored names.
     """
@@ -263,7 +263,7 @@ def warn(message: str) -> None:
 
 
 def _gaps(steps: Array) -> NDArray[np.intp]:
-    """Return the indices of steps (n,) longer than 1.5 medians, or none if these are frequent (weekends)."""
+    """Return the indices of steps (n,) longer than 1.5 medians, or none if such steps are frequent (weekends)."""
     gaps = np.flatnonzero(steps > 1.5 * np.median(steps)) if len(steps) else np.zeros(0, dtype=np.intp)
     return gaps if len(gaps) < _IRREGULAR * len(steps) else gaps[:0]
 
@@ -337,7 +337,7 @@ def check_finite(values: NDArray[np.floating], *, name: str, error: type[ValueEr
 
 
 def check_levels(values: ArrayLike, *, name: str, n_axes: int) -> NDArray[np.float32]:
-    """Return float32 grey levels (time, height, width), or (height, width) if `n_axes` is 2, or colours (..., 3)."""
+    """Return float32 levels ([time,] height, width) with `n_axes` axes. Colour has one more axis, of length 3."""
     array = as_array(values, name=name)
     wanted = "time, height, width" if n_axes == 3 else "height, width"
     colour = array.ndim == n_axes + 1 and array.shape[-1] == 3
