@@ -115,7 +115,7 @@ class BlockMotion(FrameBaseline):
 
 @njit(cache=True, nogil=True, fastmath=True)
 def _move_blocks(before: Levels, now: Levels, height: int, width: int, half: int, reach: int, fade: Levels) -> Levels:
-    """Return the frame after `now`, predicted by moving blocks of side 2 * half, which are blended by `fade`."""
+    """Return the frame after `now`, predicted by moving blocks of side 2 * half. The window `fade` blends them."""
     margin = half + reach + 1
     side = 2 * half
     total = np.zeros((height, width), dtype=np.float32)

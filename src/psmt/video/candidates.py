@@ -3,7 +3,7 @@
 Some candidates continue motion by phases, as follows. A frame is divided into overlapping tiles. If the content of a
 tile shifts, each of its Fourier coefficients rotates by an angle, which is the phase of the cross-spectrum of the last
 two frames. Rotating the coefficients by the same angle once more continues the motion. One cross-spectrum is noisy, so
-an exponentially weighted sum of several is used. The tiles of one size are called planes.
+an exponentially weighted sum over past frames is used. The tiles of one size are called planes.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ class Candidates:
         out[...] = scene.means - scene.current
 
     def _sway(self, scene: Scene, out: Levels) -> None:
-        """Write, for each of the latest flows, the change to first order if the whole picture moves by its mean."""
+        """For each of the latest flows, write the first-order change of a picture that moves by the mean flow."""
         # Slopes are differences of neighbours: below minus above, right minus left.
         sides = room(scene.current, 4)
         self._kernels.neighbours(scene.current, ((1, 0), (0, 1), (-1, 0), (0, -1)), scene.current, sides)
@@ -178,7 +178,7 @@ class Candidates:
         return Scene(scene.current, frame, scene.age + 1, tuple(spectra), means, flows, tracked)
 
     def _average(self, scene: Scene, frame: Levels, flow: Levels) -> tuple[Levels, Levels]:
-        """Return the running means of each pixel, and the running mean along the flow, updated by the next frame."""
+        """Return all running means after the next frame: first those of each pixel, then that along the flow."""
         means = frame + self._kept * (scene.means - frame)
         return means, frame + TRACKED * (self._kernels.moved(scene.tracked, flow) - frame)
 
@@ -235,7 +235,7 @@ def _tiles(shape: tuple[int, int], size: int) -> Tiles:
 
 
 def _fills(groups: tuple[CandidateGroup, ...], scene: Scene, out: Levels) -> Iterator[Callable[[], None]]:
-    """Yield a function for each group that writes the group's candidates to its part of `out` (n, height, width)."""
+    """For each group, yield a function that writes its candidates to a part of `out` (n, height, width)."""
     first = 0
     for group in groups:
         yield partial(group.fill, scene, out[first : first + len(group.names)])
@@ -243,7 +243,7 @@ def _fills(groups: tuple[CandidateGroup, ...], scene: Scene, out: Levels) -> Ite
 
 
 def room(frame: Levels, n: int) -> Levels:
-    """Return an uninitialised array (n, height, width), of the shape and on the device of a frame (height, width)."""
+    """Return an uninitialised array (n, height, width), on the same device as the frame (height, width)."""
     return cast(Levels, array_namespace(frame).empty((n, *frame.shape), dtype=frame.dtype, device=frame.device))
 
 

@@ -24,8 +24,8 @@ _TINY = 1e-30  # smallest safe divisor
 class Grid:
     """Grid of square cells that covers frames of shape (height, width). Its `layout` is (rows, columns).
 
-    `kernels` are the operations on whole frames of an engine, by default the CPU's. `moments` and `weighted` are its
-    functions `cell_moments` and `weighted`, for cells of this size.
+    `kernels` are an engine's operations on whole frames, by default those of the CPU. `moments` and `weighted` are the
+    kernels `cell_moments` and `weighted`, for cells of this size.
     """
 
     def __init__(self, shape: tuple[int, int], kernels: FrameKernels | None = None) -> None:

@@ -56,7 +56,7 @@ and 70 times to learn."""
 
 
 def usual_form(kernels: FrameKernels) -> Form:
-    """Return the form of network for a new model: convolutional if convolutions are fast, which they are on a GPU."""
+    """Return the form of network for a new model. It is convolutional where convolutions are fast, as on a GPU."""
     return CONVOLUTIONAL if kernels.convolves else PIXELWISE
 
 
@@ -260,7 +260,7 @@ class Correction(DeclaredState):
         self._pending = None
 
     def pause(self) -> None:
-        """Call `clear` if a prediction is pending, which cannot be scored while the correction is switched off."""
+        """Call `clear` if a prediction is pending. It cannot be scored while the correction is switched off."""
         if self._pending is not None:
             self.clear()
 
@@ -285,8 +285,8 @@ class Correction(DeclaredState):
     def learn(self, frame: Levels, energy: float, failed: bool) -> None:
         """Learn from the true frame (height, width).
 
-        The gain learns from changes divided by the root of `energy`, their usual mean square. If the prediction
-        `failed`, the gain starts again from 0.
+        The gain learns from changes divided by the root of their usual mean square `energy`. If `failed` is True, the
+        prediction has failed, and the gain starts again from 0.
         """
         if self._pending is None or energy == 0:
             return
@@ -317,7 +317,7 @@ class Correction(DeclaredState):
         self.network.train(next(batches), next(batches))
 
     def _describe(self, current: Levels, moving: Levels, residual: Levels, limits: Levels) -> tuple[Levels, Levels]:
-        """Return the inputs that are not candidates (_N_OTHERS, height, width), and the unit () of changes.
+        """Return the non-candidate inputs (_N_OTHERS, height, width) and the unit () of changes.
 
         The unit is about the root mean square of the last change. The first three inputs are filled by `_apply`.
         """
@@ -372,9 +372,9 @@ class Correction(DeclaredState):
     ) -> tuple[Levels, Levels]:
         """Return the inputs (crops * seen * seen, n_inputs) and aims (crops * crop * crop, 2) of sampled crops.
 
-        The crops are a systematic sample with more crops where the error is large. `figures` are the offset of the
-        sample, from 0 to 1, and the weight of the frame. Crops lie inside the frame if it is large enough. The margin
-        of a crop may lie outside the frame, where it takes the values of the nearest edge.
+        The crops are a systematic sample with more crops where the error is large. `figures` holds two numbers: the
+        offset of the sample, from 0 to 1 sampling interval, and the weight of the frame. Crops lie inside a frame that
+        is large enough. Their margins may lie outside and take the values of the nearest edge.
         """
         xp, shift, weight = array_namespace(inputs), figures[0], figures[1]
         (height, width), form = residual.shape, self._form

@@ -131,7 +131,7 @@ def _check_enough(n: int, minimum: int) -> None:
 
 
 def check_next_frame(frame: ArrayLike, shape: tuple[int, ...]) -> Levels:
-    """Return a frame as finite levels. Raise an error unless its shape is `shape`, with which the model was fitted."""
+    """Return a frame as finite levels. Raise an error unless it has the `shape` of the frames seen in `fit`."""
     received = check_levels(frame, name="frame", n_axes=2)
     if received.shape != shape:
         raise ValueError(f"frame has shape {received.shape}; the model was fitted with frames of {shape}")

@@ -52,8 +52,8 @@ class FrameLearner:
     """Predicts frames and learns from the true ones. It starts with a first frame, and does not check its input.
 
     Frames are (height, width), or in colour (height, width, 3). Learning uses the luma of colour frames. The prior, if
-    given, must have the same candidates as the rule. The kernels of the grid determine the device, and the form of the
-    correction network if `form` is None.
+    given, must have the same candidates as the rule. The kernels of the grid determine the device. If `form` is None,
+    they also determine the form of the correction network.
     """
 
     candidate_errors: dict[str, float]  # mean squared error of each moving candidate; empty after a cut
@@ -202,7 +202,7 @@ class FrameLearner:
     def _learn(self, frame: Levels, energy: float, copy_error: float, contrast: float, left: float) -> None:
         """Learn from the true frame (height, width), before the scene is updated.
 
-        Changes are divided by the root of `energy`. `copy_error` is the mean squared change, `contrast` the variance
+        Changes are divided by the root of `energy`. `copy_error` is the mean squared change. `contrast` is the variance
         over the picture. `left` is the error of motion compensation, or infinity if it was not computed.
         """
         proposals = self._proposals
@@ -283,7 +283,7 @@ class FrameLearner:
         return 1.0
 
     def _start_rollout(self, wanted: bool) -> None:
-        """Start a rollout to be scored if this is `wanted` and enough frames have passed since the last one."""
+        """If `wanted` is True and the last rollout started long enough ago, start a rollout to be scored."""
         self._since_rollout = min(self._since_rollout + 1, SELDOM)
         if wanted and self._since_rollout >= self.record.every:
             self._since_rollout = 0

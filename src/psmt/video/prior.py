@@ -1,8 +1,8 @@
 """Priors: how useful each candidate was on other films, for the first frames of a scene.
 
 A prior holds the moments (inner products) of candidates and true changes, by the age of the scene. At the start of a
-scene, the model has no data to learn weights from, but the useful candidates are similar in all films. They differ from
-those later in a scene, because the phase of a single step is noisy and a running mean holds a single frame.
+scene, the model has no data to learn weights from, but the useful candidates are similar in all films. Other candidates
+are useful later in a scene. At its start, the phase of a single step is noisy and a running mean holds a single frame.
 """
 
 from __future__ import annotations

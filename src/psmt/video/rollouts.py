@@ -137,10 +137,10 @@ class RolloutRecord(DeclaredState):
         self.since += 1
 
     def mixed(self, rollout: list[Levels], current: Levels, means: Levels) -> list[Levels]:
-        """Return a rollout in which each frame is replaced by the average of the experts (see `RolloutRecord`).
+        """Return a rollout with its frames replaced by averages of the experts (see `RolloutRecord`).
 
-        The first frame, and frames at leads without a scored rollout, stay as they are. `current` is the frame from
-        which the rollout starts, and `means` are the running means at this frame.
+        The first frame is not replaced, nor are frames at leads where no rollout has been scored. The rollout starts
+        from the frame `current`, and `means` are the running means at this frame.
         """
         leads = (min(k, LEADS - 1) for k in range(len(rollout)))
         return [
@@ -193,7 +193,7 @@ class RolloutRecord(DeclaredState):
 
 
 def _is_counted(record: Array) -> bool:
-    """Return whether all entries at the end of the last axis are possible discounted counts: 0, or at least 1."""
+    """Return whether all counts (last entries of the last axis) are possible. Discounted counts are 0 or >= 1."""
     return bool(((record[..., -1] == 0) | (record[..., -1] >= 1)).all())
 
 

@@ -19,9 +19,9 @@ FRAME_FIELD = Field(("height", "width"), "float32", low=-LARGEST_LEVEL, high=LAR
 class DeclaredState:
     """Base of classes whose saved attributes are declared in a schema.
 
-    The attributes start at zero. The state also includes that of the `parts`, which are other objects with a state, by
-    the prefix of their arrays in a file. Attributes of type float32 and complex64 are arrays on the device of the
-    kernels, and other arrays are NumPy arrays. Attributes without axes are Python numbers.
+    The attributes start at zero. The state also includes that of `parts`, a mapping of other objects with a state. Its
+    keys are the prefixes of array names in a file. Attributes of type float32 and complex64 are arrays on the device of
+    the kernels, and other arrays are NumPy arrays. Attributes without axes are Python numbers.
     """
 
     def __init__(self, kernels: FrameKernels, schema: Schema, parts: Mapping[str, Stateful] | None = None) -> None:
@@ -48,7 +48,7 @@ class DeclaredState:
 
 
 def undo(known: object, parts: Iterable[object]) -> Callable[[], None]:
-    """Return a function that restores the attributes of `known` and its parts. Changes in place are not undone."""
+    """Return a function that restores the attributes of an object and its parts. It does not undo changes in place."""
     attributes = dict(vars(known))
     others = [one.undo() if isinstance(one, DeclaredState) else undo(one, ()) for one in parts]
 
