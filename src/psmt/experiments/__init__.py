@@ -2,7 +2,7 @@
 
 A folder holds ``settings.py``, with `COMMAND` (name, help, parameters and options; no heavy imports), and
 ``report.py``, with `EXPERIMENT` (how it runs, its files and its part in reports). `psmt.experiments.contract` defines
-both. Reports list experiments in the order of `EXPERIMENTS`, each after those whose results it needs.
+both. Reports list experiments in the order of `EXPERIMENTS`. An experiment comes after those whose results it needs.
 """
 
 from __future__ import annotations

@@ -85,7 +85,7 @@ class FilmResults:
         ]
 
     def answer(self, claims: Sequence[Claim], files: Mapping[str, Any]) -> Answer:
-        """Return the answer of the first experiment that has one, and how many of the paper's claims are confirmed."""
+        """Return the first answer that an experiment gives. It also says how many claims of the paper are confirmed."""
         found = [experiment_of(name).answer(result, files) for name, result in self.results.items()]
         own = next((one for one in found if one is not None), Answer())
         paper = [claim for claim in claims if claim.paper]

@@ -28,7 +28,7 @@ Coded = tuple[Array, Result]
 
 
 def code_film(patches: Array, sizes: Sequence[int], settings: Any, run: Run) -> list[Coded]:
-    """Learn a dictionary for each number of atoms in `sizes`, and return each with the codes of all patches.
+    """Learn a dictionary for each number of atoms in `sizes`. Return each dictionary with the codes of all patches.
 
     The patches are an array (time, n_features). `settings` has the attributes `alpha`, `max_epochs` and `seed`.
     """
@@ -104,10 +104,10 @@ def window_task(name: str, window: dict[str, Any], n_components: int, settings: 
 def reconstruct_window(
     *, patches: Array, dictionary: Array, codes: Result, device: str = "cpu", **given: Any
 ) -> Result:
-    """Return ``mse``, the error of each patch (window, n_features) of a window after `round_trip`.
+    """Return ``mse``, the error of each patch of a window after `round_trip`.
 
-    `codes` are the packed codes of the patches, and `given` other arguments of `round_trip`. The result has the shape
-    (window,), or (n_lam, window) for several values of `lam`.
+    `patches` (window, n_features) have the packed `codes`. The keywords `given` are other arguments of `round_trip`.
+    The result has the shape (window,), or (n_lam, window) for several values of `lam`.
     """
     unpacked, errors = unpack_codes(codes, len(dictionary)), []
     frames_of = round_trip(unpacked, dictionary, device=device, **given)

@@ -1,4 +1,4 @@
-"""Choose the phases of a film, the short stretches to predict: two phases inside the segment of least error."""
+"""Choose two phases of a film: short stretches to predict, inside the segment with the least error."""
 
 import math
 from collections.abc import Sequence
@@ -70,11 +70,11 @@ def error_memory(errors: Array) -> int:
 def find_phases(
     errors: Array, *, window: int, horizon: int, search: Search = "segment", segment: Stretch | None = None
 ) -> list[FilmPhase]:
-    """Return the two phases of a film whose mean reconstruction errors differ most, without a common frame.
+    """Return two phases of a film that share no frame, and differ most in mean reconstruction error.
 
     `errors` (time,) are the errors of all frames. The phase with the lower error is called 'calm', the other 'lively'.
     A phase is one frame to receive and `horizon` frames to predict, and begins after the first `window` frames. With
-    ``search="segment"``, as in the paper, both lie inside `segment` (None: that of `phase_segment`). With
+    ``search="segment"``, as in the paper, both phases lie inside `segment` (None: that of `phase_segment`). With
     ``search="film"``, they may lie anywhere. If there is room for one phase only, it is called 'only'.
     """
     check_length(len(errors), window=window, horizon=horizon)

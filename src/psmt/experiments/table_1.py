@@ -47,9 +47,9 @@ def compare(
 ) -> Interval:
     """Return log(trimmed mean of `last` / trimmed mean of `first`) with its confidence interval.
 
-    Both are errors (n_windows, length) of all frames in some windows of one film. `first_places` and `last_places` have
-    (start, stop) of each window. The log ratio is linearised: by the influence functions of both trimmed means, it is a
-    mean over frames of paired differences. The interval is that of this mean.
+    `first` and `last` are the errors (n_windows, length) of frames in windows of one film. `first_places` and
+    `last_places` have the (start, stop) of each window. The influence functions of the trimmed means linearise the log
+    ratio: it becomes a mean of paired differences over frames. The interval is that of this mean.
 
     >>> errors = np.random.default_rng(0).gamma(3.0, size=(20, 50))
     >>> places = [(50 * k, 50 * k + 50) for k in range(20)]

@@ -104,9 +104,9 @@ def compare_times(
     number of blocks that come before each time. `how` are options of `embed_runs`.
 
     Return ``agreement`` (n_splits,): the correlation, over pairs of atoms, of the similarities before and after. The
-    similarity of two atoms is the cosine of their columns of P V, the covariances of the embedding's directions with
-    the atoms. This groups atoms as columns of P do, but is much less noisy, because P contains the inverse of V. It is
-    0 if an atom is active in fewer than `min_uses` frames.
+    similarity of two atoms is the cosine of their columns of P V, which are covariances of the embedding's directions
+    with the atoms. It groups atoms as the columns of P do, but is much less noisy, because P contains the inverse of V.
+    The similarity is 0 if an atom is active in fewer than `min_uses` frames.
     """
     engine, unpacked = engine_for(device), unpack_codes(codes, n_atoms)
 

@@ -46,10 +46,10 @@ def follow_components(labels: Ints) -> list[ComponentStep]:
     `labels` (n_windows, n_atoms) has the label of each atom's component in each window, or -1 for none.
 
     A component continues a component of the previous window if they share at least two atoms, and at least half of the
-    atoms of the smaller one. If a component continues several, they merge, and it gets the number of the one with which
-    it shares most atoms. If several components continue the same one, it splits, and the largest gets its number. A
-    component that continues none is a 'return' if it shares as many atoms with a component that ended earlier, and a
-    'birth' otherwise.
+    atoms of the smaller one. A component that continues several components is a 'merge'. It gets the number of the one
+    with which it shares most atoms. If several components continue the same component, this is a 'split', and the
+    largest gets its number. A component that continues none is a 'return' if it could continue one that ended earlier,
+    and a 'birth' otherwise.
 
     >>> labels = np.array([[0, 0, 1, 1, -1], [0, 0, 0, 0, -1], [-1, -1, -1, -1, -1], [2, 2, 2, 2, -1]])
     >>> [(step.window, step.component, step.event, step.ends) for step in follow_components(labels)]

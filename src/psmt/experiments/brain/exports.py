@@ -111,7 +111,7 @@ class ExportedTable:
     rows: Callable[[BrainResult], Iterable[tuple[Any, ...]]]
 
     def is_written(self, result: BrainResult) -> bool:
-        """Return whether this table is written: there may be no predictions, or no comparison of groups."""
+        """Return whether this table is written. Some results have no predictions or no comparison of groups."""
         known = {"prediction.csv": result.compared, "group_comparison.csv": bool(result.comparisons)}
         return known.get(self.file, True)
 

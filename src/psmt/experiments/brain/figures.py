@@ -110,7 +110,7 @@ def components_figure(result: BrainResult) -> Figure:
 
 
 def component_raster(steps: Sequence[ComponentStep], n_windows: int) -> Array:
-    """Return the numbers of atoms (n_shown, n_windows) in the longest-lived components, NaN where one is absent."""
+    """Return the numbers of atoms (n_shown, n_windows) in the longest-lived components, or NaN where absent."""
     seen = Counter(step.component for step in steps)
     longest = sorted(own for own, _ in seen.most_common(SHOWN_COMPONENTS))  # numbers are in the order of birth
     raster = np.full((max(len(longest), 1), n_windows), np.nan)

@@ -23,7 +23,7 @@ USUAL = ("age", "sex", MOTION)
 
 @dataclass(frozen=True)
 class Participants:
-    """Groups, covariates and head motion of the people in a study, with one value per person each."""
+    """Groups, covariates and head motion of the people in a study. Each has one value per person."""
 
     groups: Sequence[str] = ()
     """Group of each person. It is empty if there are no groups."""
@@ -38,9 +38,9 @@ def read_participants(
 ) -> Participants:
     """Read groups, covariates and head motion from a table with the column participant_id, as in BIDS.
 
-    `names` has the name of each person's scan, which begins with a participant_id. `group` and `covariates` are names
-    of columns. If `covariates` is None, those of `USUAL` that the table has are read. `motion` (n_people,) is the mean
-    framewise displacement if the scans have it; the column `MOTION` of the table takes precedence.
+    `names` are the names of the people's scans. Each begins with a participant_id. `group` and `covariates` are names
+    of columns. If `covariates` is None, it is the columns `USUAL`, as far as the table has them. `motion` (n_people,)
+    is the mean framewise displacement if the scans have it; the column `MOTION` of the table takes precedence.
     """
     with reading(path) as file:
         try:
@@ -107,7 +107,7 @@ class Measures(NamedTuple):
 def person_measures(people: Sequence[StateDynamics], errors: Array, seconds: float) -> Measures:
     """Return occupancy, dwell times and transitions of each person's states, and PSMT's prediction errors.
 
-    `errors` (n_people,) are those one volume ahead. If the array is empty, they are left out. `seconds` is the time
+    `errors` (n_people,) are prediction errors one volume ahead. An empty array leaves them out. `seconds` is the time
     between volumes.
     """
     n_states = len(people[0].occupancy)
@@ -130,8 +130,8 @@ def compare_groups(
     `values` (n_people, n_measures) are the measures. `effect` and `covariates` (n_people, any number) are regressors.
     The residuals of the measures after regression on the covariates are permuted. The result has three arrays
     (n_measures,): ``statistic``, the F statistic; ``p``, its p-value; and ``p_corrected``, the p-value corrected for
-    all measures, by the largest F in each permutation. They are NaN for a measure that is NaN for some person, or is
-    determined by the covariates.
+    all measures, by the largest F in each permutation. All three are NaN for a measure that is NaN for some person, or
+    that the covariates determine.
     """
     n_people = len(values)
     reduced = np.column_stack([np.ones(n_people), covariates])

@@ -24,7 +24,7 @@ class Label(NamedTuple):
 
 
 def beside_atlas(atlas: Path) -> Path | None:
-    """Return the path of the table of labels: named like the atlas, but ``.tsv`` (as in BIDS). None if missing."""
+    """Return the path of the table of labels, or None if missing. It is the atlas's path with the suffix ``.tsv``."""
     path = atlas.with_name(re.sub(r"\.nii(\.gz)?$", "", atlas.name, flags=re.IGNORECASE) + ".tsv")
     return path if path.is_file() else None
 

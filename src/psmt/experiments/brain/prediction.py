@@ -91,8 +91,8 @@ def linear_errors(rows: Array, start: int, weights: Array) -> Array:
 def _fit_best(past: Array, horizon: int, fit: Callable[..., list[Array]], options: Sequence[float]) -> Array:
     """Return the weights of a linear model, with the best of the `options` (penalties or ranks) at each horizon.
 
-    The best option has the lowest error on the last eighth of the past, if fitted to the rest. ``fit(rows, horizon,
-    options)`` returns a list with the weights for each option.
+    The best option has the lowest error on the last eighth of the past, with weights that are fitted to the rest.
+    ``fit(rows, horizon, options)`` returns a list with the weights for each option.
     """
     cut = len(past) - max(len(past) // 8, 2)
     errors = np.array([linear_errors(past, cut, own) for own in fit(past[:cut], horizon, options)])

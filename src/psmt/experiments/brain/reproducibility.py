@@ -83,7 +83,7 @@ def halvings(n_people: int, max_splits: int, seed: int) -> list[tuple[int, ...]]
 
 
 def split_interval(scores: Array, n_people: int) -> Interval:
-    """Return the mean of scores (n_splits,), one for each split of the people into halves, and its 95% interval.
+    """Return the mean of scores (n_splits,) and its 95% interval. Each score is from a split of the people into halves.
 
     The scores are not independent, because all splits use the same people. So the variance of the mean is taken as
     s^2 / n_splits + s^2, where s^2 is the variance over splits (Nadeau and Bengio 2003, for halves of equal size). With
@@ -142,7 +142,7 @@ def compare_halves(
 
 
 def likelihood_gains(model: StateModel, points: Sequence[Array], others: Sequence[Array], *, seed: int) -> list[float]:
-    """Return how much likelier each of `others` is under `model` than under a model with one state: nats per volume.
+    """Return log-likelihood(`model`) - log-likelihood(model with one state) for each of `others`, in nats per volume.
 
     `points` and `others` are trajectories (time, n_components). Both models are fitted to `points` and have the same
     autoregressive coefficient (`memory`), so the gain in log-likelihood is due to switching alone.
@@ -152,7 +152,7 @@ def likelihood_gains(model: StateModel, points: Sequence[Array], others: Sequenc
 
 
 def state_patterns(joined: Array, states: Ints, n_states: int) -> list[Array]:
-    """Return two arrays with a row per state, activity and connectivity (see `MEASURES`). Few volumes give 0."""
+    """Return the activity and the connectivity (see `MEASURES`), one row per state. Rows of rare states are 0."""
     pairs = np.triu_indices(joined.shape[1], 1)
     overall = correlation(joined)[pairs]
     activity, connectivity = np.zeros((n_states, joined.shape[1])), np.zeros((n_states, len(overall)))
@@ -165,19 +165,19 @@ def state_patterns(joined: Array, states: Ints, n_states: int) -> list[Array]:
 
 
 def match(one: Array, other: Array) -> float:
-    """Match two sets of patterns (n, n_features) one to one, by largest mean correlation, and return this mean."""
+    """Match two sets of patterns (n, n_features) one to one, and return the largest possible mean correlation."""
     correlations = _unit_rows(one) @ _unit_rows(other).T
     return float(correlations[linear_sum_assignment(-correlations)].mean())
 
 
 def correlation(series: Array) -> Array:
-    """Return the correlation matrix (n_regions, n_regions) of a series (time, n_regions), 0 for constant regions."""
+    """Return the correlation matrix (n_regions, n_regions) of a series (time, n_regions). Constant regions have 0."""
     unit = _unit_rows(series.T)
     return np.asarray(unit @ unit.T)
 
 
 def _unit_rows(values: Array) -> Array:
-    """Return the rows, each with mean 0 and norm 1. Constant rows become 0."""
+    """Return the rows, shifted to mean 0 and scaled to norm 1. Constant rows become 0."""
     centred = values - values.mean(axis=1, keepdims=True)
     norms = np.linalg.norm(centred, axis=1, keepdims=True)
     return np.asarray(np.divide(centred, norms, out=np.zeros_like(centred), where=norms > 1e-12))
@@ -205,8 +205,8 @@ def rival_states(
     """Return two labels of each volume, ``hidden`` and ``states`` (all volumes,), by a method other than PSMT.
 
     `series` has the series of all people, one after the other, with `lengths` volumes each. ``hidden`` is the state of
-    the hidden Markov chain. ``states`` is the state that contributes most to the measured signal, which follows the
-    chain with the delay of the blood response. For methods without an autoregressive model, both are the same.
+    the hidden Markov chain. ``states`` is the state that contributes most to the measured signal. It lags behind the
+    chain, because the blood response is slow. For methods without an autoregressive model, the two labels are equal.
     """
     people = split(series, lengths)
     if method == "swc":
@@ -228,7 +228,7 @@ def principal_axes(series: Array) -> Array:
 
 
 def window_number(*, series: Array, lengths: list[int], window: int, seed: int) -> Result:
-    """Return ``number``, the number of clusters of sliding-window correlations with the largest mean silhouette."""
+    """Cluster sliding-window correlations. Return ``number``: how many clusters have the largest mean silhouette."""
     windows = np.concatenate([_windows(own, min(window, len(own)))[0] for own in split(series, lengths)])
     windows = windows[:: -(-len(windows) // MAX_WINDOWS)]
     scores = {2: 0.0}

@@ -58,7 +58,7 @@ class BrainResult:
 
     @property
     def people(self) -> str:
-        """The number of people in words, such as '4 people'."""
+        """The number of people as text, such as '4 people'."""
         return "1 person" if len(self.courses) == 1 else f"{len(self.courses)} people"
 
     @property
@@ -138,7 +138,7 @@ class BrainResult:
 
     @cached_property
     def surrogate_tests(self) -> dict[str, NullTest]:
-        """For each measure, a test whether PSMT's states agree more between halves of the people than in surrogates."""
+        """For each measure, a test: do halves of the people agree more on PSMT's states than halves of surrogates?"""
         return {
             name: NullTest(float(np.mean(scores["psmt"][:NULL_SPLITS])), self.nulls[name])
             if self.n_splits

@@ -76,7 +76,7 @@ class BrainSettings(Settings):
         return max(1, self.window // STEPS_PER_WINDOW)
 
     def check_lengths(self, names: Sequence[str], lengths: Sequence[int]) -> None:
-        """Raise if a person has too few volumes for two windows, or fewer than two for each state."""
+        """Raise if a person has too few volumes for two windows, or fewer than two volumes per state."""
         for name, length in zip(names, lengths, strict=True):
             if self.n_states != "auto" and self.n_states > length // 2:
                 raise NotEnoughFramesError(

@@ -147,7 +147,7 @@ def offered(cls: type) -> Iterator[Declaration]:
 
 
 def from_library(module: str, name: str) -> Any:
-    """Return a dataclass field whose default is the constant `name` of a `module`, which is imported on demand."""
+    """Return a dataclass field whose default is the constant `name` of a `module`. The import is made on demand."""
     return field(default_factory=lambda: getattr(import_module(module), name))
 
 
@@ -183,10 +183,10 @@ class Settings(Declared):
 
     @classmethod
     def make(cls, given: Mapping[str, Any] | None = None, *, preset: str = "", **fallbacks: Any) -> Self:
-        """Return settings with the `given` values of parameters.
+        """Return settings. The mapping `given` has values by parameter name.
 
-        A parameter that is not given gets the first of these that exists: the value that its `Derived` computes from
-        given values, the fallback, the value of the preset, the default. Names that this class does not have are
+        A parameter that is not in it gets the first of these that exists: the value that its `Derived` computes from
+        the mapping, the fallback, the value of the preset, or the default. Names that this class does not have are
         ignored, so that several experiments can use one mapping.
         """
         found, values = declarations(cls), dict(cls.PRESETS.get(preset, {}))
@@ -201,7 +201,7 @@ class Settings(Declared):
         return cls(**values)
 
     def shared_with(self, other: type[Settings]) -> Settings:
-        """Return settings of the class `other`, with the values of these settings where both have the parameter."""
+        """Return settings of the class `other`. Parameters that both classes have keep the values of these settings."""
         mine = {name: getattr(self, name) for name in declarations(type(self))}
         return other.make({name: value for name, value in mine.items() if value != "auto"})
 
@@ -234,7 +234,7 @@ class Settings(Declared):
 
 @dataclass(frozen=True, kw_only=True)
 class WindowSettings(Settings):
-    """Base of settings with a number of atoms and a window length, which `fitted` reduces for short films."""
+    """Base of settings with a number of atoms and a window length. The method `fitted` reduces both for short films."""
 
     def needed(self) -> int:
         """Return the smallest number of frames that a film must have."""
@@ -245,7 +245,7 @@ class WindowSettings(Settings):
         return replace(self, n_atoms=n_atoms, window=RATIO * n_atoms)  # type: ignore[call-arg]  # fields of subclasses
 
     def fitted(self, n_frames: int) -> tuple[Self | None, str]:
-        """Return what `Settings.fitted` returns, with the largest number of atoms for which the film is long enough."""
+        """Return settings and a note as `Settings.fitted` does. They have fewer atoms if the film is too short."""
         asked: Any = self
         used: Any = self
         for used in (self, *map(self.smaller, smaller_sizes(asked.n_atoms))):
@@ -277,7 +277,7 @@ def check_length(n_frames: int, *, window: int, horizon: int) -> None:
 
 
 def smaller_sizes(n_atoms: int) -> Iterable[int]:
-    """Return the numbers of atoms in `LADDER` below `n_atoms`, which are tried if a film is too short for it."""
+    """Return the numbers in `LADDER` below `n_atoms`. They are tried if a film is too short for `n_atoms` atoms."""
     return [size for size in LADDER if size < n_atoms]
 
 

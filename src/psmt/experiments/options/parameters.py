@@ -59,7 +59,7 @@ Device = Annotated[str, Option("--device", "Where to compute: cpu, or cuda for a
 
 
 def extrapolation_names() -> tuple[str, ...]:
-    """Return the names of all extrapolations, found in the source files, because importing them is slow."""
+    """Return the names of all extrapolations. They are read from the source files, because imports are slow."""
     spec = find_spec("psmt.extrapolation")
     folder = Path((spec and spec.origin) or "").parent
     found = (
@@ -84,7 +84,7 @@ Extrapolation = Annotated[
 
 
 def make_departures(literal: bool = False) -> Departures:
-    """Return the options in which the package departs from the paper, or the paper's own if `literal` is True."""
+    """Return the options in which the package departs from the paper. If `literal`, they have the paper's values."""
     from psmt.model.paper_options import OURS, Departures
 
     return Departures.literal() if literal else OURS

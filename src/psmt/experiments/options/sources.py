@@ -38,7 +38,7 @@ _reading = count()  # numbers the temporary files of patches, so that their name
 
 @dataclass(frozen=True, kw_only=True)
 class FilmOptions(Declared, ABC):
-    """Base of the options of a command. It has those of all commands: device, part of the film, folder of results."""
+    """Base of the options of a command. All commands have these: device, part of the film, folder of results."""
 
     device: Device = "cpu"
     dtype: Annotated[Literal["float64", "float32"], Option("--dtype", "Precision; float32 on a GPU only.")] = "float64"
@@ -70,7 +70,7 @@ class FilmOptions(Declared, ABC):
             engine_for(self.engine)
 
     def defaults_for(self, _source: Any, /) -> dict[str, Any]:
-        """Return, by name, the defaults of those parameters whose default depends on the source."""
+        """Return those defaults of parameters, by name, that depend on the source."""
         return {}
 
     def record(self, source: Any, _material: Any, /) -> FilmRecord:
@@ -81,7 +81,7 @@ class FilmOptions(Declared, ABC):
         return FilmRecord(name=source.name, checksum=checksum, n_frames=source.n_frames)
 
     def surroundings(self, _source: Any, /) -> Callable[..., list[tuple[Levels, list[int]]]] | None:
-        """Return a function that reads the pixels around the patch, for `Run`, or None if there are none."""
+        """Return a function for `Run` that reads the pixels around the patch. Here it is None: there is no patch."""
         return None
 
     def executor(self, _n_atoms: int, /) -> AbstractContextManager[Executor | None]:
@@ -98,7 +98,7 @@ class FilmOptions(Declared, ABC):
 
 @dataclass(frozen=True, kw_only=True)
 class TaskOptions(FilmOptions):
-    """Options of commands whose work is split into tasks, which can run in several processes or on a cluster."""
+    """Options of commands that run tasks. The tasks can run in several processes or on a cluster."""
 
     workers: Annotated[
         int | None,
@@ -129,7 +129,7 @@ class TaskOptions(FilmOptions):
 def workers_for(n_atoms: int, n_cpus: int) -> int:
     """Return the number of worker processes: one per CPU, or as many as fit into `MEMORY`.
 
-    A process is assumed to need 0.25 GiB with few atoms, and 0.9 GiB with 2048, mostly for matrices (n_atoms, n_atoms).
+    A process is assumed to need 0.25 GiB for few atoms, and 0.9 GiB for 2048 atoms: matrices (n_atoms, n_atoms).
 
     >>> [workers_for(2048, 64), workers_for(512, 64), workers_for(64, 4)]
     [3, 11, 4]
@@ -183,7 +183,7 @@ class PatchOptions(TaskOptions):
         self.cutter()
 
     def defaults_for(self, source: Any, /) -> dict[str, Any]:
-        """Return, for a series, its length and the penalty α for its number of features. Return {} for a film."""
+        """Return the length of a series and the penalty α for its number of features. Return {} for a film."""
         if not _is_series(source):
             return {}
         return {"series": True, "alpha": source.n_features**0.5 / PATCH_SIDE, "n_rows": source.n_frames}
@@ -204,7 +204,7 @@ class PatchOptions(TaskOptions):
         return PatchCutter(frame_size=self.frame_size, patch_size=self.patch_size, position=self.position)
 
     def open(self, spec: str, /) -> Film | SeriesSource:
-        """Open a film or a series. Refuse streams, which could not be read again after an interruption."""
+        """Open a film or a series. Refuse streams, because an interrupted run could not read them again."""
         from psmt.data import open_repeatable
         from psmt.utils.validation import warn_of_mistakes
 
@@ -220,9 +220,9 @@ class PatchOptions(TaskOptions):
     def read(self, source: Film | SeriesSource, progress: Progress, /) -> Array:
         """Return an array (time, n_features): the standardised patches of a film, or a series.
 
-        Each feature of a series is standardised, because units may differ. Experiments that predict standardise it
-        again by its past, so that no information comes from the future. Patches of a long film are kept in a temporary
-        file in the folder of results.
+        Each feature of a series is standardised, because units may differ. `psmt predict` standardises it again by its
+        past, so that no information comes from the future. Patches of a long film are kept in a temporary file in the
+        folder of results.
         """
         from psmt.data.patches import read_values
         from psmt.series import Scaling

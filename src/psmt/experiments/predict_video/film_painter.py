@@ -31,13 +31,13 @@ _BEST, _WORST = np.log2(1 / 8), np.log2(2)
 
 
 def error_gain(past: ArrayLike) -> int:
-    """Return the factor by which errors are multiplied to be visible, from the changes in past frames (time, ..)."""
+    """Return the factor that makes errors visible. It is computed from the changes between past frames (time, ..)."""
     change = float(np.sqrt(np.mean(np.diff(np.asarray(past), axis=0) ** 2)))
     return int(np.clip(round(0.3 / max(change, 1e-6)), 1, 20))
 
 
 def error_colours(predicted: Levels, frame: Levels, gain: float) -> NDArray[np.floating]:
-    """Return the error of the predicted brightness as colours (height, width, 3): orange too bright, blue too dark."""
+    """Return errors of brightness as colours (height, width, 3): orange where too bright, blue where too dark."""
     error = grey(predicted) - grey(frame)
     strength = np.clip(gain * np.abs(error), 0, 1)[:, :, None]
     return np.asarray(strength * np.where(error[:, :, None] > 0, to_rgb(WORSE), to_rgb(BETTER)))
@@ -71,7 +71,7 @@ class FilmPainter:
 
     Each picture has a bar chart of the scores so far, with room for `horizon` frames. If `horizon` is None, the chart
     is emptied when it is full. Errors are multiplied by `gain`. `painted` are the scores of frames that an interrupted
-    run has painted, whose bars are drawn first.
+    run has painted. Their bars are drawn first.
     """
 
     def __init__(

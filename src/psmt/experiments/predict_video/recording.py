@@ -110,7 +110,7 @@ class CsvLog(Generic[Record]):
             yield from map(self._kind._make, block.tolist())
 
     def blocks(self) -> Iterator[NDArray[Any]]:
-        """Yield the rows as structured arrays (n,), a limited number of rows at a time."""
+        """Yield the rows in structured arrays (n,) of limited length."""
         lines = (line.decode() for line in self._lines())
         while block := list(islice(lines, _BLOCK)):
             yield np.loadtxt(block, dtype=row_dtype(self._kind), delimiter=",", comments=None, ndmin=1)
@@ -197,12 +197,12 @@ class Recorder:
             self.event_strips = nlargest(MOST_EVENTS, strips, key=lambda strip: strip.size)
 
     def finish(self) -> None:
-        """Write the last event to the table. Its kind can no longer change."""
+        """Write the last event to the table, because its kind can no longer change."""
         self.events.add([] if self.last_event is None else [self.last_event])
         self.last_event = None
 
     def get_state(self) -> Result:
-        """Return the state as arrays, without the rows of tables. ``values`` is a JSON text that names the others."""
+        """Return the state as arrays, without the rows of tables. ``values``, a JSON text, names the others."""
         arrays: Result = {}
 
         def store(value: Any) -> Any:
@@ -277,7 +277,7 @@ class Checkpoint:
             save_result(self._state, self._key, state | {"segments": np.array(len(self.segments))})
 
     def resume(self, make: Callable[[], Recorder], methods: Mapping[str, FrameMethod]) -> Recorder | None:
-        """Restore the methods from the last checkpoint and return a restored recorder, or None if there is none."""
+        """Restore the methods from the last checkpoint. Return a restored recorder, or None without a checkpoint."""
         found = None if self._key is None else load_result(self._state, self._key)
         if found is None:
             return None
@@ -303,7 +303,7 @@ class Checkpoint:
 
 
 def clear_checkpoints(folder: str | os.PathLike[str], name: str = _PREFIX) -> None:
-    """Remove the files of all checkpoints in a folder of results, or of those whose name begins with `name`."""
+    """Remove the checkpoint files in a folder of results whose names begin with `name` (by default all)."""
     tasks = Path(folder) / "tasks"
     for path in tasks.glob(f"{name}*"):
         path.unlink(missing_ok=True)

@@ -59,7 +59,7 @@ def events_text(result: VideoResult) -> str:
 
 
 def frame_claims(result: VideoResult) -> list[Claim]:
-    """Return the claims that the frame predictor beats copying and other methods, also in rollouts, with verdicts."""
+    """Return claims with verdicts: the frame predictor beats copying and other methods, also in rollouts."""
     scores = result.scores
     own = scores.summaries["frame_predictor"]
     peers = [other for name, other in scores.summaries.items() if name not in ("frame_predictor", "copy")]
@@ -114,7 +114,7 @@ def _evidence(excess: Interval, other: str) -> Evidence:
 
 
 def _better_methods(scores: FilmScores) -> str:
-    """Return a sentence on methods with a lower error than the frame predictor, and how many frames ahead."""
+    """Return a sentence: which methods beat the frame predictor, and how many frames ahead do they?"""
     winners: dict[str, list[int]] = {}
     # For one frame ahead, all frames count, not only those at which rollouts begin.
     for step, summaries in (scores.rollouts | {1: scores.summaries}).items():

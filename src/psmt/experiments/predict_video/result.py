@@ -98,7 +98,7 @@ class FilmScores:
         )
 
     def excess(self, method: str) -> Interval:
-        """Return (error of the frame predictor / error of `method`) - 1 with its interval. NaN if the latter is 0."""
+        """Return (error of the frame predictor / error of `method`) - 1 and its interval. NaN if the divisor is 0."""
         own, other = self.bins.mse["frame_predictor"], self.bins.mse[method]
         if not other.any():
             return Interval(np.nan, -np.inf, np.inf)
@@ -201,7 +201,7 @@ class VideoResult:
 
     @classmethod
     def from_recorder(cls, recorder: Recorder, **known: Any) -> Self:
-        """Return the result of a recorder after the last frame. `known` are the fields that the recorder lacks."""
+        """Return the result of a recorder after the last frame. The keywords are fields that it lacks."""
         recorder.finish()
         return cls(
             rows=recorder.rows,

@@ -107,7 +107,7 @@ class VideoSettings(Settings):
 
 
 def extent(n_frames: int | None, settings: VideoSettings) -> tuple[int, int | None]:
-    """Return the start frame and the number of frames to predict, which is None for all frames that follow.
+    """Return the start frame and the number of frames to predict. It is None for all frames that follow.
 
     `n_frames` is the length of the film, or None if it is unknown. Raise `NotEnoughFramesError` if it is too short.
     """

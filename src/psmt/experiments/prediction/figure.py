@@ -24,7 +24,7 @@ _COLUMNS = 8  # approximate number of patches in a row
 def methods_figure(result: PredictionResult) -> Figure:
     """Draw each method's mean MSE over all starts, divided by that of copying, with 95% intervals.
 
-    There is a row for each method, the method with the lowest MSE against true frames first.
+    Each method has a row. The method with the lowest MSE against true frames comes first.
     """
     copies: dict[Truth, str] = {"frame": "copy", "code": "copy_code"}
     figure, panels = panel_figure(

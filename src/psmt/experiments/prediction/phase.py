@@ -156,7 +156,7 @@ def mean_error(result: PhaseResult, method: str, truth: Truth) -> float:
 
 
 class SharingPSMT(PSMT):
-    """A PSMT that shares dictionaries with other models of the same film, so that each is learned only once."""
+    """A PSMT that shares dictionaries with other models of the same film. Each dictionary is learned only once."""
 
     def share(self, learned: dict[int, SparseCoder]) -> Self:
         """Set the mapping that the models share: fitted coders by the number of frames that they learned from."""
@@ -187,7 +187,7 @@ class SharingPSMT(PSMT):
 
 
 def methods_of(psmt: PSMT, psmt_gain: PSMT, picture_shape: tuple[int, int] | None = None) -> dict[str, Predictor]:
-    """Return all methods by name, except the whole-frame predictor: `psmt`, which is fitted, and others, which are not.
+    """Return all methods by name, except the whole-frame predictor. Only `psmt` is already fitted.
 
     `psmt_gain` is a PSMT with the extrapolation 'gain'. Baselines with a dictionary use that of `psmt`. The method
     `motion` is included only if there is a `picture_shape`.
@@ -252,9 +252,9 @@ def predict_phase(
     n_components and lam of PSMT. If `series` is True, features are standardised by their past, and errors are those of
     standardised features. `model` are further parameters of PSMT.
 
-    A `picture_shape` adds the method `motion`. `surroundings` (time, height, width), the pixels around the patch up to
-    the last predicted frame, and `corner`, the (row, column) of the patch in them, add the whole-frame predictor. An
-    `interval`, such as 0.9, adds bounds of this coverage to PSMT's predictions, in the units of `patches`.
+    A `picture_shape` adds the method `motion`. `surroundings` (time, height, width) add the whole-frame predictor. They
+    are the pixels around the patch, up to the last predicted frame. `corner` is the (row, column) of the patch in them.
+    An `interval`, such as 0.9, adds bounds of this coverage to PSMT's predictions, in the units of `patches`.
     """
     check_start(phase.start, len(patches), window=window, horizon=horizon)
     scaling = Scaling.of(patches[: phase.start]) if series else Scaling.none(patches.shape[1])

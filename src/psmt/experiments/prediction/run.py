@@ -144,7 +144,7 @@ SIMPLE = ("copy", "mean", "linear", "pixel_gain", "ridge", "pca_var", "sfa", "mo
 
 
 class Pair(NamedTuple):
-    """A comparison of the best of some methods with the best of others, by their errors against the `truth`."""
+    """A comparison of two groups of methods. The best method of each is compared, by errors against the `truth`."""
 
     methods: tuple[str, ...]
     others: tuple[str, ...]
@@ -192,7 +192,7 @@ class PredictionResult:
 
     @property
     def forecasts(self) -> dict[str, Array]:
-        """For each phase, truth, prediction, lower and upper bound: (4, horizon, n_features), in units of the input."""
+        """For each phase, (4, horizon, n_features): truth, prediction, lower and upper bound, in units of the input."""
         restore = Scaling.of(self.series.values).restore if self.series else np.asarray
         return {one.phase.name: restore(one.forecast) for one in self.phases if one.forecast is not None}
 
@@ -231,7 +231,7 @@ class PredictionResult:
 
     @staticmethod
     def _choose(pair: Pair, found: Sequence[PhaseResult]) -> tuple[str, str]:
-        """Return the best method of each of the two groups of a comparison: that with the lowest mean error."""
+        """Return the method with the lowest mean error in each of the two groups of a comparison."""
 
         def total(method: str) -> float:
             return sum(mean_error(one, method, pair.truth) for one in found)

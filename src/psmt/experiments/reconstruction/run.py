@@ -36,14 +36,14 @@ class ReconstructionResult:
 
     @cached_property
     def sweep_segment(self) -> Stretch | None:
-        """The window of the sweep with the least error and room for two phases, or None if there is none."""
+        """The window with the least error among those of the sweep with room for two phases, or None if none has."""
         if self.search_window is None:
             return None
         return least_window(self.windows, window=self.search_window, horizon=self.settings.horizon)
 
     @cached_property
     def segment(self) -> Stretch:
-        """The segment in which phases are searched: `sweep_segment`, or else the stretch of the film of least error."""
+        """The segment in which phases are searched: `sweep_segment`, or else the film's segment of least error."""
         if self.sweep_segment is not None:
             return self.sweep_segment
         if self.search_window is None:

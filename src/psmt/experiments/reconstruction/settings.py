@@ -37,7 +37,7 @@ class ReconstructionSettings(Settings):
         return quarter(self.n_atoms, self.n_components)
 
     def search_window(self, n_frames: int) -> int | None:
-        """Return how many frames must precede a phase: `window`, or fewer in a short film. None if it is too short."""
+        """Return how many frames must precede a phase: `window`, or fewer in a short film. None if no phase fits."""
         windows = (self.window, *(RATIO * size for size in smaller_sizes(self.n_atoms)))
         return next((window for window in windows if n_frames > window + self.horizon), None)
 
@@ -50,7 +50,7 @@ class ReconstructionSettings(Settings):
             )
 
     def fitted(self, n_frames: int) -> tuple[Self | None, str]:
-        """Return what `Settings.fitted` returns, with fewer atoms than the film has frames."""
+        """Return settings and a note as `Settings.fitted` does. There are fewer atoms than frames."""
         for size in (self.n_atoms, *smaller_sizes(self.n_atoms)):
             if size < n_frames:
                 note = f"the film has only {n_frames:,} frames, at most M = {self.n_atoms:,}; M = {size:,} was used"

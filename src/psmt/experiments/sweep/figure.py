@@ -62,7 +62,7 @@ def sweep_figure(result: SweepResult, lams: Sequence[float]) -> Figure:
 
 
 def _draw_segments(axes: Axes, quartiles: Array, places: Sequence[tuple[int, int]], i: int) -> None:
-    """Draw quartiles (3, n_windows) at the centres of the windows, whose (start, stop) are `places`, in style `i`."""
+    """Draw quartiles (3, n_windows) in style `i`, at the centres of windows. `places` has each (start, stop)."""
     lower, median, upper = quartiles
     centers = np.mean(places, axis=1)
     look: dict[str, Any] = _STYLES[i % 6] | {"markersize": 3.6, "markeredgecolor": "white", "markeredgewidth": 0.4}

@@ -1,4 +1,4 @@
-"""The experiment `psmt sweep`: its files, and its report with claims, Table 1 at each penalty λ, and the paper's."""
+"""The experiment `psmt sweep`: its files, and its report with claims and Table 1, measured at each λ and as published."""
 
 from collections.abc import Mapping, Sequence
 
@@ -12,7 +12,7 @@ from psmt.report import Cell, Claim, Column, Judgement, Picture, Section, Table,
 
 
 def sweep_section(result: SweepResult) -> Section:
-    """Return the section with Table 1 and Fig. 2 at the λ that decides the claims. Those of other λ open on a click."""
+    """Return the section with Table 1 and Fig. 2 at the λ that decides the claims. Other λ are folded away."""
     settings, decides = result.settings, result.decisive_lam
     by_lam = dict(zip(settings.lam, tables(result), strict=True))
     shown = list(settings.lam) if decides is None else [decides]
@@ -41,7 +41,7 @@ def sweep_section(result: SweepResult) -> Section:
 
 
 def _choice(result: SweepResult) -> str:
-    """Return a clause that says which penalty λ decides both claims, and why."""
+    """Return a clause that says which penalty λ decides the claims, and why."""
     if result.decisive_lam is None:
         return "nothing is reconstructed at any of these λ, so there is nothing to compare"
     low, high = PAPER_SIZE

@@ -34,7 +34,7 @@ def sweep(values: ArrayLike, settings: SweepSettings, run: Run) -> SweepResult:
     """Return the reconstruction errors of patches of a film, or of a series (time, n_features), for all settings.
 
     A dictionary is learned from the whole film for each number of atoms. Each window has its own embedding. Windows for
-    which the film is too short are left out. `NotEnoughFramesError` is raised if it is too short for all.
+    which the film is too short are left out. `NotEnoughFramesError` is raised if no window is left.
     """
     film = check_film(values)
     settings.check(len(film))
@@ -76,7 +76,7 @@ def _errors(
     stage: str,
     order: Ints | None = None,
 ) -> Errors:
-    """Return the errors of all windows of a film, whose frames are first permuted if `order` is given.
+    """Return the errors of all windows of a film. If `order` is given, its frames are permuted first.
 
     ``places(window, n_frames)`` returns the (start, stop) of all windows of the length `window`.
     """
@@ -135,7 +135,7 @@ class SweepResult:
     """Trimmed mean of the MSE if all codes are zero. It is 1 for standardised patches."""
 
     def rows(self) -> Iterator[tuple[float, ...]]:
-        """Yield the rows of sweep.csv (see `COLUMNS`): for each λ, number of atoms and window, one per frame."""
+        """Yield the rows of sweep.csv (see `COLUMNS`): one per frame, for each λ, number of atoms and window."""
         for (lam, n_atoms, window), errors in self.errors.items():
             places = self.settings.segments(window, self.n_frames)
             for segment, ((start, stop), values) in enumerate(zip(places, errors, strict=True)):
@@ -143,7 +143,7 @@ class SweepResult:
                     yield lam, n_atoms, window, segment, start, stop, frame, value
 
     def table(self) -> list[Combination]:
-        """Return the entries of Table 1: one for each λ, number of atoms and window length, even without errors."""
+        """Return the entries of Table 1: one for each λ, number of atoms and window length, also if it is NaN."""
         return [
             self._combination(lam, n_atoms, window)
             for lam in self.settings.lam
@@ -161,9 +161,9 @@ class SweepResult:
 
     @cached_property
     def decisive_lam(self) -> float | None:
-        """The penalty λ that decides both claims: its errors are nearest to the paper's Table 1 (geometric means).
+        """The penalty λ that decides the claims: the geometric mean of its errors is nearest to that of the paper.
 
-        Penalties at which nothing is reconstructed (see `NOTHING`) are left out. None if no other is left.
+        Penalties at which nothing is reconstructed (see `NOTHING`) are left out. It is None if this leaves no penalty.
         """
         paper, tiny = np.mean(np.log([mean for mean, _ in PAPER.values()])), np.finfo(float).tiny
         distances = {

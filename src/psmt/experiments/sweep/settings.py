@@ -100,7 +100,7 @@ class SweepSettings(Settings):
             )
 
     def fitted(self, n_frames: int) -> tuple[Self | None, str]:
-        """Return what `Settings.fitted` returns, with smaller numbers of atoms added if too few fit the film."""
+        """Return settings and a note as `Settings.fitted` does. They add smaller numbers of atoms if too few fit."""
         whole = [size for size in self.n_atoms if max(self.windows(size)) <= n_frames]
         if len(whole) >= min(2, len(self.n_atoms)):
             return self, ""

@@ -5,8 +5,8 @@
   how they move.
 - *Do clusters change?* The film is cut into blocks with gaps between them. The similarities of atoms in all blocks
   before a time are compared with those in all blocks after it. Null model: the blocks in random order. This keeps how
-  atoms move, but not when. Similarities are compared instead of links, because links are noisier: few cosines are near
-  their threshold.
+  atoms move, but not when. Similarities are compared instead of links, because links are noisier: they depend only on
+  the few cosines near the threshold.
 
 Both tests are exact if the order of frames, or of blocks, has no effect. The gaps make blocks nearly independent, as
 the test requires: on films with constant clusters and slow activity, p <= 0.05 in 6 of 120 films with gaps, but in 87
@@ -98,8 +98,8 @@ class Design:
 def _memory(codes: csr_array, parts: Ints) -> int:
     """Return the memory of codes (time, n_atoms): the lag in frames at which the autocorrelation is below `FORGOTTEN`.
 
-    Codes are centred in each of the `parts` (n_parts, n_frames), given by indices of frames. Lags with which the film
-    would have too few blocks are not tried: the smallest of them is then returned.
+    Codes are centred in each of the `parts` (n_parts, n_frames), given by indices of frames. Only lags with which the
+    film has enough blocks are tried. If the memory is longer than these, the next larger lag is returned.
     """
     length = int(parts.shape[1])
     pieces = [csr_array(codes[part]) for part in parts]
@@ -132,7 +132,7 @@ similarities are mostly noise.
 
 @dataclass(frozen=True)
 class SimilarityChange:
-    """Do similarities of atoms change at some time? Correlations of similarities over pairs of atoms, and a test."""
+    """A test whether similarities of atoms change at some time. Agreement is their correlation over pairs of atoms."""
 
     frame: int
     """The first frame after the split at which the similarities before and after agree least."""
@@ -164,8 +164,8 @@ class LinkPersistence:
 def measure_change(film: Result, nulls: Sequence[Result], design: Design) -> SimilarityChange:
     """Test whether the similarities of atoms change over time.
 
-    `film` and `nulls` are results of `compare_times` for the film and for blocks in random order. In each of them, only
-    the time counts at which most agreement is lost.
+    `film` and `nulls` are results of `compare_times` for the film and for blocks in random order. The statistic is the
+    agreement that is lost at the time of the largest loss.
     """
     across = np.maximum(film["agreement"], 0.0)
     draws = np.maximum([draw["agreement"] for draw in nulls], 0.0)
@@ -192,7 +192,7 @@ def measure_lasting(film: Result, nulls: Sequence[Result], *, n_permutations: in
 def shared_links(links: Result, pairs: Sequence[tuple[int, int]]) -> float:
     """Return the Dice coefficient of links: 2 * (links in both sets of a pair) / (links in one + links in the other).
 
-    Both counts are summed over all `pairs` of sets of frames in `links`, a result of `link_sets`. NaN without links.
+    The counts are summed over all `pairs` of sets of frames in `links`, a result of `link_sets`. NaN without links.
     """
     keys = links["edges"][:, 0].astype(np.int64) * links["used"].shape[1] + links["edges"][:, 1]
     sets = np.split(keys, np.cumsum(links["counts"])[:-1])
@@ -202,7 +202,7 @@ def shared_links(links: Result, pairs: Sequence[tuple[int, int]]) -> float:
 
 
 def _permute_atoms(links: Result, rng: np.random.Generator) -> Result:
-    """Return the links after a random permutation, in each set of frames, of the atoms that may have links."""
+    """Return the links after a random permutation of the atoms that may have links, drawn for each set of frames."""
     edges = []
     for own, used in zip(np.split(links["edges"], np.cumsum(links["counts"])[:-1]), links["used"], strict=True):
         label = np.arange(len(used))

@@ -198,7 +198,7 @@ def _run(values: Array, settings: TopologySettings, run: Run, earlier: Mapping[s
 def best_sizes(settings: TopologySettings, table: Sequence[Any], n_frames: int) -> TopologySettings:
     """Return the settings with the number of atoms and window length that had the lowest error in the sweep's `table`.
 
-    Sizes for which the film is too short are skipped. If none are left, the settings are returned unchanged.
+    Sizes for which the film is too short are skipped. If all are skipped, the settings are returned unchanged.
     """
     by_error = sorted((own for own in table if not own.missing), key=lambda own: own.trimmed_mean)
     sized = (replace(settings, n_atoms=own.n_atoms, window=own.window) for own in by_error)

@@ -81,7 +81,7 @@ def _compare_with_nulls(codes: Result, inputs: dict[str, Any], settings: Topolog
 
 @dataclass(frozen=True, kw_only=True)
 class TopologyResult:
-    """The graphs of atoms in all windows, the same on null models, and tests computed from both."""
+    """The graphs of atoms in all windows, results on null models, and tests against these."""
 
     settings: TopologySettings
     dictionary: Array
@@ -162,7 +162,7 @@ class TopologyResult:
         return Counter(others.tolist()).most_common(count)
 
     def shown_windows(self, count: int = 5) -> Ints:
-        """Return a window from each of `count` parts of the film: that in which chosen atoms have large components."""
+        """Return one window from each of `count` parts of the film: where the chosen atoms' components are largest."""
         sizes = np.log(self.component_size[:, list(self.chosen)]).sum(axis=1)
         parts = np.array_split(np.arange(len(self.graphs)), min(count, len(self.graphs)))
         return np.array([part[np.argmax(sizes[part])] for part in parts])
