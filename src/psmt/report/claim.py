@@ -107,8 +107,8 @@ class Evidence:
     def controlled(self) -> list[Weighed]:
         """Strength and judgement from the difference between the statistic and that of each null model.
 
-        If the statistic alone does not support the claim, or if it is only a control, the list has one entry, which
-        judges the statistic alone.
+        Null models are ignored if the evidence is a control, or if the statistic alone does not support the claim. Then
+        the list has one entry, from the statistic alone.
         """
         own, there = self.estimate, {null: self.written(value.mean) for null, value in self.nulls.items()}
 
@@ -270,14 +270,14 @@ class Claim:
 
 
 def all_hold(verdicts: Sequence[Verdict]) -> Verdict:
-    """Return 'no' if any verdict is 'no', 'yes' if all are 'yes', else 'inconclusive' (also if there are none)."""
+    """Return 'no' if any verdict is 'no', 'yes' if all are 'yes', else 'inconclusive' (also without verdicts)."""
     if "no" in verdicts:
         return "no"
     return INCONCLUSIVE if not verdicts or INCONCLUSIVE in verdicts else "yes"
 
 
 def decide(found: Sequence[Weighed], otherwise: Judgement = NO_CONTROLS) -> Judgement:
-    """Return the judgement that decides a claim, or `otherwise` if `found` is empty.
+    """Return the judgement that decides a claim. If the list `found` is empty, return the parameter `otherwise`.
 
     `all_hold` combines the verdicts. Of the judgements with this verdict, the one with the least strength is returned.
     """

@@ -13,7 +13,7 @@ def signed(value: float) -> str:
 
 
 def plus(number: str) -> str:
-    """Return a number in a text with its sign: '+' is added to a positive number.
+    """Return a number, given as text, with its sign: '+' is added to a positive number.
 
     >>> plus(signed(0.171)), plus(signed(-0.171)), plus("-3")
     ('+0.17', '−0.17', '−3')
@@ -49,7 +49,7 @@ def ratio(value: float) -> str:
 
 
 def percent(value: float) -> str:
-    """Return a fraction as a percentage in a text, with two significant digits.
+    """Return a fraction as text: a percentage with two significant digits.
 
     >>> [percent(value) for value in (0.9844, 0.031, 0.000123)]
     ['98%', '3.1%', '0.012%']

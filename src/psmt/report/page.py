@@ -40,7 +40,7 @@ class Picture:
 
     @property
     def dark_uri(self) -> str:
-        """The picture for a dark page as a data URI, or '' for a photograph, which is not changed."""
+        """The picture for a dark page as a data URI. It is '' for a photograph, because photographs are not changed."""
         dark = darkened(self.png)
         return "" if dark is None else _data_uri(dark)
 

@@ -14,7 +14,7 @@ _AT_A_TIME = 1000  # number of lines of a long CSV file that are held in memory
 
 
 class Cell(NamedTuple):
-    """The text of a table cell, and how it is marked: as the best, a losing or a missing value, or not at all."""
+    """The text of a table cell, and its mark: whether its value is best, loses or is missing, or '' for no mark."""
 
     text: str
     mark: Literal["", "best", "loses", "missing"] = ""
@@ -74,7 +74,7 @@ class Table:
 
     @classmethod
     def of_rows(cls, caption: str, columns: Sequence[str], rows: Iterable[Iterable[object]]) -> Table:
-        """Return a table of `rows` of values, which `str` converts to text. No cell is marked."""
+        """Return a table of `rows`. The function `str` converts their values to text. No cell is marked."""
         return cls(caption, columns, [[Cell(str(value)) for value in row] for row in rows])
 
 
