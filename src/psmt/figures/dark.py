@@ -30,7 +30,7 @@ ON_PAPER = "drawn on paper"
 
 
 def picture_places(figure: Figure, dpi: float) -> PngInfo:
-    """Return a PNG text chunk with the positions of all pictures in a figure that was drawn: see `PLACES`."""
+    """Return a PNG text chunk with the positions of all pictures in a drawn figure (see `PLACES`)."""
     height = figure.get_size_inches()[1] * dpi
     scale = dpi / figure.dpi
     places = []
@@ -60,7 +60,7 @@ def is_figure(png: bytes) -> bool:
 
 
 def darkened(png: bytes) -> bytes | None:
-    """Return the dark version of a figure, a PNG file, or None if the file is not a figure (see `is_figure`)."""
+    """Return the dark version of a PNG file, or None if the file is not a figure (see `is_figure`)."""
     if not is_figure(png):
         return None
     light = Image.open(BytesIO(png))
@@ -78,9 +78,9 @@ def darkened(png: bytes) -> bytes | None:
 
 
 def swap_lightness(colours: Array | NDArray[np.uint8]) -> Array:
-    """Return colours (n, 3), from 0 to 255, with inverted lightness and the same hue. White becomes `PAPER`.
+    """Return colours (n, 3) with inverted lightness and the same hue. White becomes `PAPER`.
 
-    Lightness is the mean of the largest and the smallest channel.
+    Channels are from 0 to 255. Lightness is the mean of the largest and the smallest channel.
 
     >>> swap_lightness(np.array([[255.0, 255.0, 255.0], [0.0, 0.0, 0.0]])).round().astype(int).tolist()
     [[29, 33, 38], [255, 255, 255]]

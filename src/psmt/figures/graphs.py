@@ -1,4 +1,4 @@
-"""Draw graphs of atoms, with positions of the nodes that stay the same while links change over time."""
+"""Draw graphs of atoms. Nodes keep their positions while links change over time."""
 
 from typing import Any
 
@@ -37,7 +37,7 @@ def draw_graph(axes: Axes, positions: Array, edges: NDArray[Any], colours: NDArr
 
 
 def stable_positions(edges: list[NDArray[Any]], n_nodes: int) -> Array:
-    """Return one position for each node (n_nodes, 2), in the unit disc, for a graph that changes over time.
+    """Return the positions (n_nodes, 2) of nodes in the unit disc, for a graph that changes over time.
 
     `edges` has the edges (n, 2) at each time. Distances approximate the lengths of shortest paths in the union of all
     graphs (stress majorisation, SMACOF).

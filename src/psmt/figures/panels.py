@@ -33,7 +33,7 @@ def panel_figure(
     heights: Sequence[float] | None = None,
     widths: Sequence[float] | None = None,
 ) -> tuple[Figure, dict[Any, Axes]]:
-    """Return a figure with a title, a grid of panels and a note below it, and the axes of the panels by name.
+    """Return a figure and its axes by name. The figure has a title, a grid of panels, and a note at the bottom.
 
     `layout` is that of `Figure.subplot_mosaic`: rows of names, in which a repeated name spans several places and "." is
     left empty. `height` and `width` are in inches. `heights` and `widths` are relative sizes of rows and columns.
@@ -104,7 +104,7 @@ def as_picture(values: Array, shape: tuple[int, int] | None, limit: float = 1.0)
     """Return values (n_features,) as a picture (height, width), to be drawn from black (-`limit`) to white (`limit`).
 
     If `shape` is given, the values are its pixels. If it is None, as for a series, the picture is a bar chart of the
-    values. If there are more than 64, a bar is the mean of several neighbours.
+    values. If there are more than 64 values, a bar is the mean of several neighbours.
 
     >>> as_picture(np.array([1.0, 2.0, -4.0, 0.0]), (2, 2))
     array([[ 1.,  2.],
