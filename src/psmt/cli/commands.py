@@ -50,7 +50,7 @@ class CommandLine(Command):
 
     @cached_property
     def shown(self) -> dict[str, Declaration]:
-        """The declaration of each parameter to show in help, preferably one that takes a single value."""
+        """For each parameter, the declaration that help shows. One that takes a single value is preferred."""
         return {
             name: min(owned.values(), key=lambda one: get_origin(one.type) is tuple)
             for name, owned in self.declared.items()
@@ -153,7 +153,7 @@ class CommandLine(Command):
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """A parsed command line: the command, its input and output options, and the given values by parameter name."""
+    """A parsed command line: the command, its input and output options, and the user's values by parameter name."""
 
     command: CommandLine
     options: FilmOptions

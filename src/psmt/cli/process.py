@@ -129,7 +129,7 @@ def _occupy_standard_descriptors() -> None:
 
 
 def _stream(given: io.TextIOBase | Any, descriptor: int) -> Any:
-    """Return a stream that replaces `given`. It accepts any text, and does not fail when its reader has closed."""
+    """Return a stream that replaces `given`. It accepts any text, and does not fail if its reader is gone."""
     if given is not None:
         with suppress(OSError):
             given.flush()
@@ -142,7 +142,7 @@ def _stream(given: io.TextIOBase | Any, descriptor: int) -> Any:
 
 
 class _Enduring(io.FileIO):
-    """A file whose `write` does not fail when its reader has closed."""
+    """A file whose `write` does not fail if its reader is gone."""
 
     def write(self, data: Any, /) -> int:
         try:

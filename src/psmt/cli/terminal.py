@@ -74,9 +74,9 @@ def clock(seconds: float) -> str:
 
 
 class Bars:
-    """Shows the progress of a command, as a bar with stage and remaining time, or as lines without a terminal.
+    """Shows the progress of a command: a bar with stage and remaining time, or lines if there is no terminal.
 
-    The first line or bar appears at once. Without a terminal, a thread prints a line every `interval` seconds.
+    The first line or bar appears immediately. Without a terminal, a thread prints a line every `interval` seconds.
 
     Parameters
     ----------

@@ -140,7 +140,7 @@ def _write(done: FilmResults, run: Run) -> tuple[Page, bytes]:
 def fit_settings(
     asked: Mapping[str, Settings], n_frames: int, *, fixed: bool = False, required: bool = False
 ) -> tuple[dict[str, Any], dict[str, str]]:
-    """Return settings adapted to a film of `n_frames`, and notes on what was adapted, both by experiment.
+    """Adapt settings to a film of `n_frames`. Return the settings and notes on the changes, each by experiment.
 
     If the film is too short, the numbers of atoms and codes are reduced, unless `fixed` is True. The settings of an
     experiment are None if no size fits. `NotEnoughFramesError` is raised instead if `fixed` or `required` is True.
@@ -159,7 +159,7 @@ def fit_settings(
 
 
 def with_needed(used: Mapping[str, Settings]) -> dict[str, Settings]:
-    """Return the given settings, preceded by those of other experiments whose results are needed."""
+    """Return the settings `used`. Before them come settings of further experiments whose results they need."""
     found: dict[str, Settings] = {}
     for name, own in used.items():
         for need in () if own is None else experiment_of(name).needs(own):
@@ -170,7 +170,7 @@ def with_needed(used: Mapping[str, Settings]) -> dict[str, Settings]:
 
 
 def run_experiments(material: Any, used: Mapping[str, Any], run: Run) -> dict[str, Any]:
-    """Run experiments on `material`, the data of the film, and return results by name. Settings of None are skipped."""
+    """Run experiments on the data `material` of a film. Return results by name. Skip experiments with settings None."""
     results: dict[str, Any] = {}
     for name, own in used.items():
         if own is not None:
