@@ -39,9 +39,9 @@ def prediction(
 ) -> Axes:
     """Draw predictions and true frames, as pictures or lines, and return the axes.
 
-    `given` is a model, or predictions (steps, n_features) as an array, a data frame or an `Interval`. `truth` (steps,
-    n_features) are the true frames. A model predicts as many steps as `truth` has, or else `horizon` steps. If
-    `interval` is given, it also predicts intervals of this coverage. Frames of `FramePredictor` are always pictures.
+    The first argument is a model, or predictions (steps, n_features): an array, a data frame or an `Interval`. `truth`
+    (steps, n_features) are the true frames. A model predicts as many steps as `truth` has, or `horizon` steps without
+    it. An `interval` adds intervals of this coverage. Frames of `FramePredictor` are always pictures.
 
     Lines show the `features`, given by name or number; by default the four with the largest variance. Lines begin with
     the last rows of the `past` (time, n_features), if given. Intervals are shaded.
@@ -143,8 +143,8 @@ def _as_lines(
 def surprise(given: Any, frames: ArrayLike | None = None, *, ax: Axes | None = None) -> Axes:
     """Draw the surprise of each frame, relative to its usual value, and the detected cuts. Return the axes.
 
-    `given` is a model or an array (time,) of surprise. A copy of the model receives the `frames` (time, ...), which
-    must follow the frames that the model has received.
+    The first argument is a model or an array (time,) of surprise. A copy of the model receives the `frames` (time,
+    ...). They must follow the frames that the model has received.
     """
     cuts = np.zeros(0, dtype=np.int64)
     if hasattr(given, "update"):

@@ -32,7 +32,7 @@ _PICTURES = 4  # number of atoms of each coloured component that are shown as pi
 
 
 def atoms(model: Any, *, n: int = 64, shape: Shape = "auto", ax: Axes | None = None) -> Axes:
-    """Draw the `n` most used atoms of a model as pictures or rows, most used first. Each has its own colour scale.
+    """Draw the `n` most used atoms of a model as pictures or rows, most used first. Each atom has its own colour scale.
 
     `model` is anything with a ``dictionary_``, or an array (n_atoms, n_features). An object without codes is drawn in
     the order of its dictionary. If features are not pixels, each atom is a row of coloured cells, one per feature.
@@ -78,7 +78,7 @@ def _rows(dictionary: Array, names: Any, ax: Axes | None) -> Axes:
 
 
 def codes(model: Any, *, n: int = 40, last: int = 200, ax: Axes | None = None) -> Axes:
-    """Draw the activity of the `n` most used atoms in the `last` codes over time, most used on top.
+    """Draw the activity of the `n` most used atoms over time, in the latest `last` codes. The most used is on top.
 
     `model` is anything with ``codes_``, or an array (time, n_atoms).
     """
@@ -103,7 +103,7 @@ def trajectory(
     """Draw the path of a series through the embedding, dark at its beginning and bright at its end.
 
     `model` is a model with ``transform``, or an array of points (time, n_components). With a model, `X` (time,
-    n_features) are the frames whose points are drawn, by default those of the window. `components` are the two
+    n_features) are the frames whose points are drawn, by default the frames of the window. `components` are the two
     directions to draw. Direction 0 is the straightest.
     """
     if not hasattr(model, "transform"):

@@ -34,7 +34,7 @@ ABOVE: dict[str, Any] = {"loc": "lower right", "bbox_to_anchor": (1.0, 1.0), "nc
 
 
 def axes_of(ax: Axes | None, size: tuple[float, float]) -> Axes:
-    """Return the given axes, or those of a new figure of `size` inches that notebooks display."""
+    """Return the axes `ax`. If None, return axes of a new figure of `size` inches, which notebooks display."""
     if ax is not None:
         return ax
     # Imported late, because pyplot looks for a screen, which is needed only for a new figure.
