@@ -1,8 +1,8 @@
 """Dynamic networks and states of a group of brains, in Python.
 
 `fit_group` learns a `GroupModel`, with the networks and the states of a group, from the series of some people.
-`GroupModel.transform` returns a `Course` for each person, known or new: when the person was in which state. ``psmt
-brain`` uses the same functions, and adds comparisons and a report.
+`GroupModel.transform` returns a `Course` for each person, known or new. It says when the person was in which state.
+``psmt brain`` uses the same functions, and adds comparisons and a report.
 
 >>> from psmt import brain, datasets
 >>> people = [datasets.load_bold(120, subject=k, n_regions=12, n_states=3).X for k in range(3)]

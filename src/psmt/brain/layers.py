@@ -104,7 +104,7 @@ def trajectory(codes: Any, matrix: Array) -> Array:
 
 
 def join(people: Sequence[Array]) -> dict[str, Any]:
-    """Return the arrays of several people as inputs of a task: ``series``, concatenated, and their ``lengths``."""
+    """Return inputs of a task: ``series``, the arrays of all people one after the other, and their ``lengths``."""
     return {"series": np.concatenate(people), "lengths": [len(own) for own in people]}
 
 

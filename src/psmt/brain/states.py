@@ -94,11 +94,11 @@ class StateModel:
 def fit_states(
     people: Sequence[Array], n_states: int, *, seed: int = 0, n_starts: int = 4, memories: Sequence[float] = MEMORIES
 ) -> StateModel:
-    """Fit a `StateModel` to trajectories (time, n_components), from `n_starts` starts, and return the likeliest.
+    """Fit a `StateModel` to trajectories (time, n_components) from each of `n_starts` starts. Return the likeliest.
 
-    The starts are k-means clusterings, in turn of positions and of local covariances (see `WIDTHS`). States are ordered
-    by their share of the time, largest first. `memories` are upper bounds on the memory, tried in turn. The search ends
-    when the trajectories reach all places (see `REACHED`), or when the memory is below the last bound.
+    The starts are k-means clusterings, alternately of positions and of local covariances (see `WIDTHS`). States are
+    ordered by their share of the time, largest first. `memories` are upper bounds on the memory, tried in turn. The
+    search ends when trajectories reach all places (see `REACHED`), or when the memory is below the last bound.
     """
     joined = np.concatenate(people)
     inputs = [joined] * n_starts
@@ -119,7 +119,7 @@ def fit_states(
 
 
 def _local_covariances(points: Array, width: int) -> Array:
-    """Return the products (time, n) of all pairs of coordinates, averaged over `width` volumes around each time."""
+    """Return local means (time, n) of the products of all pairs of coordinates, each over `width` volumes."""
     one, other = np.triu_indices(points.shape[1])
     return np.asarray(uniform_filter1d(points[:, one] * points[:, other], min(width, len(points)), axis=0))
 
@@ -184,7 +184,7 @@ def _climb(people: Sequence[Array], posterior: Array, max_memory: float) -> Stat
 
 
 def score_states(*, series: Array, lengths: Sequence[int], n_states: int, seed: int) -> Result:
-    """Return ``scores`` (n_people,): the log-likelihood per volume of each person, cross-validated.
+    """Return ``scores`` (n_people,): the cross-validated log-likelihood per volume of each person.
 
     States are fitted to each half of the people and scored on the other half. If there is only one person, the two
     halves in time count as two people. `series` and `lengths` are as in `learn_states`.
