@@ -5,9 +5,9 @@ coefficients of the values (Lazarus, Lewis, Stock and Watson 2018). The interval
 one degree of freedom for each coefficient. With all n - 1 coefficients this is the t interval of independent values.
 
 There are two intervals for ratios. `ratio_interval` is for values that may depend on each other, such as errors of
-successive frames. `swap_interval` has more power, but needs differences between the two methods with independent signs,
-as for predictions that start at different places of a film and share no frame. `python -m studies.calibration` measures
-how often the intervals contain the true value.
+successive frames. `swap_interval` has more power, but the differences between the two methods must have independent
+signs. This holds for predictions that start at different places of a film and share no frame. `python -m
+studies.calibration` measures how often the intervals contain the true value.
 """
 
 from __future__ import annotations
@@ -50,13 +50,13 @@ def mean_interval(values: ArrayLike, *, block: int = 1, level: float = 0.95, ind
     By default values may depend on each other. The interval then uses at most ``0.4 n^(2/3)`` cosine coefficients, and
     is wide for few values. Intervals of level 95% contain the true mean in 92 to 96% of cases for autocorrelations of 0
     to 0.6, unless values are skewed. For 5 to 11 values, ``independent=True`` makes the interval a third as wide, so
-    use it if the values are independent. With fewer than `FEWEST_VALUES` values or `FEWEST_BLOCKS` blocks it is
-    infinite.
+    use it if the values are independent. With fewer than `FEWEST_VALUES` values or `FEWEST_BLOCKS` blocks, the interval
+    is infinite.
 
     Parameters
     ----------
     values : (n,) array-like
-        Values to average. Those that are not finite are left out.
+        Values to average. Values that are not finite are left out.
     block : int
         Number of successive values known to be correlated, >= 1. At most ``n // block - 1`` coefficients are used.
     level : float
@@ -150,8 +150,8 @@ def swap_interval(errors: ArrayLike, other_errors: ArrayLike, *, level: float = 
 
     Intervals of level 95% contain the true ratio in 95 to 97% of cases for independent starts and errors with similar
     tails, however heavy. They contain it less often in two cases: 86 to 92% at an autocorrelation of 0.3, and 62 to 76%
-    if one error has much heavier tails than the other (standard deviations of the logarithms of 1.5 and 0.7). In the
-    second case, the mean error of a few starts is mostly below the true mean, and no interval can correct this.
+    if one method's errors have much heavier tails than the other's (standard deviations of log errors: 1.5 and 0.7). In
+    the second case, the mean error of a few starts is mostly below the true mean, and no interval can correct this.
     `ratio_interval` has the same limit.
 
     Examples
@@ -233,7 +233,7 @@ def _quantile(n: int, block: int, level: float, *, independent: bool) -> tuple[f
 
 
 def _slow(values: Array, count: int) -> Array:
-    """Return the `count` slowest cosine coefficients (..., count), scaled: their squares sum to the mean's variance."""
+    """Return slow cosine coefficients (..., count), scaled so that their squares sum to the variance of the mean."""
     n = values.shape[-1]
     centred = values - values.mean(axis=-1, keepdims=True)
     return np.asarray(dct(centred, norm="ortho", axis=-1)[..., 1 : count + 1] / np.sqrt(n * count))

@@ -31,10 +31,10 @@ def shuffle_frames(film: Array, rng: np.random.Generator) -> Array:
 
 
 def draw_noise(film: Array, rng: np.random.Generator) -> Array:
-    """Draw noise (time, n_features) with the covariance and the values of a film, in which no frame predicts the next.
+    """Draw noise (time, n_features) with the covariance and the values of a film. No frame of it predicts the next.
 
     First, Gaussian noise is drawn with the film's covariance between features, and so with its spatial spectrum. Then
-    each feature of the noise is replaced by the film's values of the same rank, to get its distribution.
+    the values of each feature are replaced by the film's values of the same rank, to get the film's distribution.
     """
     if isinstance(film, DiskSeries):
         return _noise_on_disk(film, rng)

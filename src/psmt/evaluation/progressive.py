@@ -1,6 +1,6 @@
 """Progressive evaluation, as in the paper: a method predicts a frame, receives the true frame, and learns from it.
 
-`teacher_forced` and `free_running` score predictions of a series, `score_stream` those of a stream of whole frames.
+`teacher_forced` and `free_running` score predictions of a series. `score_stream` scores predictions of whole frames.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def teacher_forced(
     *,
     received: NDArray[Any] | None = None,
 ) -> Score:
-    """Score one-step predictions, each made after the true frames before it ("with delayed inputs" in the paper).
+    """Score one-step predictions, each from all true frames before it ("with delayed inputs" in the paper).
 
     The fitted `method` receives delayed[0] and predicts delayed[1], receives delayed[1] and predicts delayed[2], ..
 
@@ -193,14 +193,14 @@ def score_stream(
 
     Scores are those of the luma (grey levels). For colour frames, the error over the three channels is added.
 
-    To resume after a step, pass the step's `index` as `first` and its rollouts as `under_way`.
+    To resume after a step, pass its `index` as the parameter `first`, and its rollouts as `under_way`.
 
     Parameters
     ----------
     methods : mapping of str to Predictor
         Fitted to the frames before `start`.
     frames : iterable of (height, width) or (height, width, 3) arrays
-        The frames from `start` on. Only one is held in memory at a time.
+        The frames from `start` on. Only one frame is held in memory at a time.
     start : int
         Index in the film of the first of the `frames`.
     rollout : int
@@ -259,7 +259,7 @@ def _receive(method: Predictor, *, frame: Levels | None, clock: Callable[[], flo
 def _scores(
     predicted: Mapping[str, NDArray[Any]], frame: Levels, copied: Levels
 ) -> dict[str, tuple[float, float, float, float, float]]:
-    """Return MSE, PSNR, SSIM, the MSE of copying, and the ratio of the two MSEs, by method."""
+    """Return for each method: MSE, PSNR, SSIM, the MSE of copying, and MSE / (MSE of copying)."""
     copy_mse = float(mse(grey(copied), grey(frame), axes=2))
     scores = score_frames(np.stack([grey(own) for own in predicted.values()]), grey(frame))
     return {
@@ -269,7 +269,7 @@ def _scores(
 
 
 def _colour_errors(predicted: NDArray[Any], frame: Levels, copied: Levels) -> tuple[float, float]:
-    """Return the MSE over red, green and blue of a prediction and of copying, or NaN for grey frames."""
+    """Return two MSEs over red, green and blue: of a prediction, and of copying. They are NaN for grey frames."""
     if predicted.ndim < 3:
         return np.nan, np.nan
     return float(mse(predicted, frame, axes=3)), float(mse(copied, frame, axes=3))
