@@ -81,7 +81,7 @@ class PSMTForecaster(BaseForecaster):
         return pd.DataFrame(values, index=fh.to_absolute_index(self.cutoff), columns=columns)
 
     def _steps(self, fh: ForecastingHorizon) -> Any:
-        """Return the horizon as numbers of steps ahead of the last row, an array of integers."""
+        """Return the horizon as an array of integers: the numbers of steps after the last row."""
         return fh.to_relative(self.cutoff).to_numpy().astype(np.int64)
 
     @classmethod
