@@ -1,4 +1,4 @@
-"""The experiment `psmt sweep`: its files, and its report with claims and Table 1, measured at each λ and as published."""
+"""The experiment `psmt sweep`: its files, and its report with claims, Table 1 at each λ, and Table 1 of the paper."""
 
 from collections.abc import Mapping, Sequence
 
