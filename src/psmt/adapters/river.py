@@ -17,9 +17,9 @@ from psmt.utils.constraints import check_count
 class PSMTRegressor(MultiTargetRegressor):
     """A river regressor that predicts the next row of a stream from the rows before it.
 
-    A row is the target `y`, a mapping of names to numbers. The features `x` are ignored, and may be ``{}``. The first
-    `warm_up` rows are stored, and during this time the prediction is the last row. Then the model is fitted to the
-    stored rows. From then on it learns from each new row, with constant memory.
+    A row is the target `y`, a mapping of names to numbers. The features `x` are ignored, and may be ``{}``. While the
+    first `warm_up` rows are collected, the prediction is the last row. Then the model is fitted to these rows. From
+    then on it learns from each new row, with constant memory.
 
     Parameters
     ----------

@@ -16,8 +16,8 @@ from psmt.numerics.rank import fix_signs
 from psmt.types import Array, Result
 
 MAX_VOLUMES = 12_000
-"""Largest number of training volumes. The dictionary of a group is learned from volumes at even distances in all
-people, and a predictor of one person from the last volumes."""
+"""Largest number of training volumes. The dictionary of a group is learned from evenly spaced volumes of all people. A
+predictor of one person is learned from the last volumes."""
 
 MAX_EPOCHS = 3
 """Number of passes of dictionary learning over the training volumes."""
@@ -79,8 +79,8 @@ def embed_group(sums: Sequence[Result], n_volumes: int, dictionary: Array, n_com
     """Return the matrix (n_components, n_atoms) that maps codes to trajectories, given the `moments` of each person.
 
     `n_volumes` is the number of volumes of all people. In the embedding, all directions have variance one, even those
-    along which the brain hardly moves, so distances mean little. Therefore each direction is replaced by its pattern:
-    its covariance with the regions, times its smoothness relative to noise. Trajectories are expressed in the principal
+    along which the brain hardly moves, so distances mean little. Therefore each direction is replaced by its pattern,
+    (smoothness relative to noise) * (covariance with the regions). Trajectories are expressed in the principal
     components of these patterns, so that their distances are distances between patterns of activity.
     """
     products = np.sum([one["products"] for one in sums], axis=0)

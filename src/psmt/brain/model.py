@@ -187,7 +187,7 @@ def fit_group(
     alpha : float
         Sparsity (L1) penalty of layer 1, for regions of variance one.
     n_components : int
-        Largest number of directions of the trajectory in which states are found.
+        Largest number of dimensions of the trajectories. States are found in these dimensions.
     n_states : int or 'auto'
         Number of states. 'auto' takes the smallest number that fits left-out people about as well as any.
     high_pass : float or None

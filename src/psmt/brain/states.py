@@ -34,7 +34,7 @@ STAY = 10.0
 """Prior of the transitions: pseudo-count of volumes that stay in a state. The pseudo-count of each jump is 1."""
 
 SHARED = 10.0
-"""Prior of the covariances: number of volumes with the covariance of all states that is added to each state."""
+"""Prior of the covariances: each state gets this many extra volumes, with the covariance of all states."""
 
 WIDTHS = (8, 32)
 """Numbers of volumes in which local covariances are computed, for initial clusterings of states."""

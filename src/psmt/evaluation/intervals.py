@@ -2,7 +2,7 @@
 
 The variance of a mean depends only on the slow changes of the values. So it is estimated from the first few cosine
 coefficients of the values (Lazarus, Lewis, Stock and Watson 2018). The interval uses the quantile of Student's t with
-one degree of freedom for each coefficient. With all n - 1 coefficients this is the t interval of independent values.
+as many degrees of freedom as coefficients. With all n - 1 coefficients this is the t interval of independent values.
 
 There are two intervals for ratios. `ratio_interval` is for values that may depend on each other, such as errors of
 successive frames. `swap_interval` has more power, but the differences between the two methods must have independent

@@ -15,7 +15,7 @@ FLOOR = 1e-12
 """Smaller errors are replaced by this before a logarithm is taken. Copying a repeated patch has no error."""
 
 FLAWLESS = 1e-10
-"""Lower bound of the MSE in the PSNR, which is thus at most 100 dB."""
+"""Lower bound of the MSE in the PSNR. So the PSNR is at most 100 dB."""
 
 TRIMMED = 0.25
 """Fraction of the errors that Table 1 omits at each end."""

@@ -54,7 +54,7 @@ class Score:
     predicted: Array
     """(n_steps, n_features): predictions of all delayed frames but the first."""
     vs_code: Array
-    """MSE (n_steps,) against the frame as reconstructed from its sparse code, which is the best that layer 1 can do."""
+    """MSE (n_steps,) against the frame's reconstruction from its sparse code: the best that layer 1 can do."""
     vs_frame: Array
     """Mean squared error (n_steps,) against the frame itself."""
 

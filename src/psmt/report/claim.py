@@ -55,7 +55,7 @@ class Evidence:
 
     *As measured*, the statistic supports a claim if its whole interval lies above ``threshold + margin``, and
     contradicts it if the whole interval lies below ``threshold - margin``. *Beyond controls*, the same rule is applied
-    to the statistic minus that of each null model. If `lower_is_better`, above and below are exchanged.
+    to the statistic minus its value under each null model. If `lower_is_better`, above and below are exchanged.
     """
 
     name: str
@@ -78,7 +78,7 @@ class Evidence:
     details: str = ""
     """Text at the end of the sentence."""
     is_control: bool = False
-    """Whether the comparison is only a control, which counts for the verdict beyond controls but not as measured."""
+    """Whether the comparison is only a control. It then counts for the verdict beyond controls, but not as measured."""
 
     @classmethod
     def of_draws(cls, name: str, tests: Mapping[str, NullTest], **how: Any) -> Evidence:
@@ -95,7 +95,7 @@ class Evidence:
 
     @property
     def beyond_controls(self) -> Judgement:
-        """The verdict from the differences between the statistic and that of each null model."""
+        """The verdict from the statistic minus its value under each null model."""
         return decide(self.controlled)
 
     @property
@@ -105,7 +105,7 @@ class Evidence:
 
     @property
     def controlled(self) -> list[Weighed]:
-        """Strength and judgement from the difference between the statistic and that of each null model.
+        """Strength and judgement from the statistic minus its value under each null model.
 
         Null models are ignored if the evidence is a control, or if the statistic alone does not support the claim. Then
         the list has one entry, from the statistic alone.

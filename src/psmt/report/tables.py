@@ -1,4 +1,4 @@
-"""Tables of reports, made from records and column definitions, and CSV files."""
+"""CSV files, and tables of reports. These tables are made from records and column definitions."""
 
 from __future__ import annotations
 

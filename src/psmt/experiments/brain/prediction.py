@@ -170,13 +170,13 @@ def _inputs(rows: Array, order: int, first: int, stop: int) -> Array:
 
 
 def _pairs(rows: Array, order: int, ahead: Sequence[int], stop: int) -> tuple[Array, Array]:
-    """Return inputs and targets of a regression: `_inputs` before `stop`, and (n, n_ahead * n_features) later rows."""
+    """Return `_inputs` before `stop`, and targets (n, n_ahead * n_features): the rows `ahead` of each time."""
     inputs = _inputs(rows, order, order - 1, stop)
     return inputs, np.hstack([rows[order - 1 + h : order - 1 + h + len(inputs)] for h in ahead])
 
 
 def _ridge_maps(rows: Array, order: int, ahead: Sequence[int], stop: int, penalties: Sequence[float]) -> list[Array]:
-    """Return ridge weights (order * n_features, n_ahead * n_features) for each penalty, fitted to the `_pairs`."""
+    """Fit ridge to the `_pairs`. Return weights (order * n_features, n_ahead * n_features) for each penalty."""
     inputs, targets = _pairs(rows, order, ahead, stop)
     gram = inputs.T @ inputs
     scale = max(float(np.trace(gram)) / len(gram), np.finfo(float).tiny)

@@ -266,8 +266,8 @@ def hmm_states(joined: Array, lengths: list[int], n_states: int, *, n_components
     """Return the state of each volume (all volumes,), by a Gaussian HMM of the principal components of joined series.
 
     `joined` (all volumes, n_regions) has the series of all people, with `lengths` volumes each. Models with full
-    covariances use `n_components` components, and models with diagonal covariances twice as many. Each is fitted from
-    two initial values. The model with the largest gain in log-likelihood per component over one Gaussian is taken.
+    covariances use `n_components` components, and models with diagonal covariances twice as many. Each model is fitted
+    from two initial values. The best fit has the largest (log-likelihood - that of one Gaussian) / components.
     """
     from hmmlearn.hmm import GaussianHMM
 

@@ -43,7 +43,7 @@ class BrainResult:
     within: Mapping[str, Mapping[str, Array]] = field(default_factory=dict)
     """Agreement (n_compared,) of halves of each person's time, by measure and method."""
     nulls: Mapping[str, Array] = field(default_factory=dict)
-    """Agreement (n_surrogates,) of halves of the people in each surrogate, by PSMT, mean over splits, by measure."""
+    """PSMT's agreement (n_surrogates,) of halves of the people in each surrogate: means over splits, by measure."""
     agreement: Mapping[str, float] = field(default_factory=dict)
     """Adjusted Rand index with the true states, by method. It is empty if the true states are not known."""
     hidden_agreement: Mapping[str, float] = field(default_factory=dict)

@@ -39,7 +39,7 @@ class BrainSettings(Settings):
         real(open_bound=True),
     ] = 0.05
     n_components: int = 6
-    """Number of directions of the trajectory in which states are found, in the order of decreasing variance."""
+    """Number of dimensions of the trajectories in which states are found. Their variances decrease."""
     n_states: Annotated[
         int | Literal["auto"],
         Option(
@@ -65,7 +65,7 @@ class BrainSettings(Settings):
         int, Option("--surrogates", "Number of surrogates, without states, to compare the scans with."), count(19)
     ] = 19
     n_compared: int = 16
-    """Largest number of people on whom methods and surrogates are compared. The first ones are taken."""
+    """Largest number of people on whom methods and surrogates are compared. The first people are taken."""
     n_splits: int = 6
     """Largest number of ways to split the people into halves."""
     seed: Seed = 0
@@ -163,7 +163,7 @@ class BrainOptions(TaskOptions):
     DEFAULT_SOURCE: ClassVar[Any] = ("builtin:bold",)
 
     def open(self, spec: Sequence[str], /) -> People:  # type: ignore[override]  # people are several sources
-        """Return the people in these files, and the model to apply. Their scans are read later, by `read`."""
+        """Return the people in these files, and the model to apply. The method `read` reads the scans later."""
         from psmt.experiments.brain.subjects import find_people
 
         return find_people(spec, self.model, self.participants)

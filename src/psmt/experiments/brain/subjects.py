@@ -76,8 +76,8 @@ class People:
 def find_people(specs: Sequence[str], model: Path | None = None, participants: Path | None = None) -> People:
     """Return the people in `specs`: files, BIDS derivatives folders, or ``builtin:bold`` (simulated scans).
 
-    `model` is a file with a group model to apply to them. `participants` is the table of the participants. If it is
-    None, participants.tsv in a BIDS folder, or in the dataset that contains the folder, is used.
+    `model` is a file with a group model to apply to them. `participants` is the table of the participants. By default
+    it is the file participants.tsv in a BIDS folder, or in the dataset that contains the folder.
     """
     people: list[tuple[str, str | Path]] = []
     bids = False
@@ -196,7 +196,7 @@ def _origin(people: People, parcels: Parcels, labels: Path | None, scans: Mappin
 
 
 def _as_in_model(study: Study, model: GroupModel) -> Study:
-    """Return the study with the model's regions, in its order. Raise if one is missing, or if the TRs differ."""
+    """Return the study with the regions of the model, in its order. Raise if a region is missing or the TR differs."""
     missing = [name for name in model.regions if name not in study.regions]
     if missing:
         raise FrameSourceError(
@@ -277,7 +277,7 @@ def _common_tr(scans: Mapping[str, Scan]) -> float | None:
 
 
 def _common_regions(scans: Mapping[str, Scan], remarks: list[str]) -> list[str]:
-    """Return the regions that all people have, in the order of the first person. If some lack any, add a remark."""
+    """Return the regions that all people have, in the order of the first person. Add a remark on other regions."""
     first, scan = next(iter(scans.items()))
     for name, other in scans.items():
         shared = set(scan.regions) & set(other.regions)

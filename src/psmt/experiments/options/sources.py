@@ -56,7 +56,7 @@ class FilmOptions(Declared, ABC):
 
     @abstractmethod
     def open(self, spec: Any, /) -> FrameSource | SeriesSource:
-        """Open the source `spec` that was given on the command line. Its data are read later, by `read`."""
+        """Open the source `spec` that was given on the command line. The method `read` reads its data later."""
 
     @abstractmethod
     def read(self, source: Any, progress: Progress, /) -> Any:

@@ -77,6 +77,6 @@ def running_span(n: int) -> int:
 
 
 def running_ratio(bins: TimeBins, method: str, span: int) -> Array:
-    """Return a method's error divided by that of copying (n_bins,), both smoothed. NaN where copying has no error."""
+    """Return the ratio (n_bins,) of a method's smoothed error to that of copying. NaN where copying has no error."""
     error, copied = (uniform_filter1d(values, span) for values in (bins.mse[method], bins.copy_mse))
     return np.asarray(np.divide(error, copied, out=np.full(len(error), np.nan), where=copied > 1e-12))

@@ -1,8 +1,8 @@
 """Record scores of a film while it is predicted: tables on disk, a few pictures, and checkpoints to resume from.
 
 Memory does not grow with the film, because the rows of the tables are written to files in the folder ``tasks``. A
-checkpoint is a file with the rest of the state. It is written last, so that the rows and pieces of the film that it
-refers to exist. All these files are removed when the results have been written.
+checkpoint is a file with the rest of the state. It is written after the rows and the pieces of the film that it refers
+to. All these files are removed when the results have been written.
 """
 
 import json
@@ -247,7 +247,7 @@ class Checkpoint:
 
     @contextmanager
     def opened(self) -> Iterator[None]:
-        """Return a context for the run. It creates the folder, and removes the files if no checkpoint was saved."""
+        """Return a context that creates the folder. If the run fails without a checkpoint, it removes the files."""
         self._state.parent.mkdir(parents=True, exist_ok=True)
         clear_stale(self._state.parent, f"{_PREFIX}*")
         try:
@@ -258,7 +258,7 @@ class Checkpoint:
             raise
 
     def path(self, name: str) -> Path:
-        """Return the path of the file `name` of this run, which `clear` removes."""
+        """Return the path of the file `name` of this run. The method `clear` removes this file."""
         return self._folder / "tasks" / f"{self._name}-{name}"
 
     @contextmanager

@@ -24,7 +24,7 @@ MOST_BINS = 8192
 """Largest number of bins over time. In films with at most this many frames, a bin is one frame."""
 
 BLOCK = 25
-"""Number of successive frames whose errors count as correlated in intervals, which is about a second."""
+"""Number of successive frames (about a second) whose errors count as correlated in intervals."""
 
 
 class FrameSummary(NamedTuple):

@@ -76,7 +76,7 @@ class VideoSettings(Settings):
     rollout: Annotated[int, count(0)] = 10
     """Number of frames of each rollout, in which a method continues from its own predictions."""
     every: int | None = None
-    """Number of frames from the start of one rollout to the next. None is a tenth of the horizon, from 10 to 50."""
+    """Number of frames between the starts of rollouts. None: a tenth of the horizon, at least 10 and at most 50."""
     false_alarms: Annotated[
         float,
         Option(

@@ -64,7 +64,7 @@ class MethodErrors(NamedTuple):
 
 
 def rank_methods(scores: Sequence[Mapping[str, Score]]) -> list[MethodErrors]:
-    """Return the mean errors of each method over several phases (`scores`), lowest `mse_vs_frame` first."""
+    """Return each method's mean errors over phases, lowest `mse_vs_frame` first. `scores` has a mapping per phase."""
     errors = {
         method: np.concatenate([[own[method].vs_code, own[method].vs_frame] for own in scores], axis=1)
         for method in scores[0]
@@ -94,7 +94,7 @@ class PipelineStep(NamedTuple):
     recent: Array
     """(n, n_features): the latest frames of a series. It is empty for a film."""
     activities: Array
-    """(n_active,): the non-zero activities, largest first. `atoms` (n, n_features) are the atoms of the first ones."""
+    """(n_active,): the non-zero activities, largest first. `atoms` (n, n_features) are the atoms of the largest."""
     atoms: Array
     path: Array
     """(n, 2): the latest points of the trajectory in the two slowest directions of the embedding."""
@@ -146,12 +146,12 @@ def error_floor(result: PhaseResult) -> float:
 
 
 def mean_log_error(result: PhaseResult, method: str, truth: Truth) -> float:
-    """Return a method's mean log MSE over the frames of a phase, as in the paper. MSEs are at least `error_floor`."""
+    """Return a method's mean log MSE over the frames of a phase, as in the paper. The least MSE is `error_floor`."""
     return float(np.mean(np.log(np.maximum(getattr(result.scores[method], f"vs_{truth}"), error_floor(result)))))
 
 
 def mean_error(result: PhaseResult, method: str, truth: Truth) -> float:
-    """Return a method's mean MSE over the frames of a phase, at least `error_floor`."""
+    """Return a method's mean MSE over the frames of a phase, or `error_floor` if that is larger."""
     return max(float(np.mean(getattr(result.scores[method], f"vs_{truth}"))), error_floor(result))
 
 

@@ -144,7 +144,7 @@ _CLAIMS = {
 
 
 def prediction_claims(result: PredictionResult | None, note: str = "") -> list[Claim]:
-    """Return the claims on one-step predictions, the paper's first. Without a result, all are inconclusive."""
+    """Return the claims on one-step predictions, those of the paper first. Without a result, all are inconclusive."""
     return [
         Claim.from_evidence(
             key,

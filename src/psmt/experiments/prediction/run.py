@@ -37,7 +37,7 @@ from psmt.types import Array, Levels
 from psmt.utils.validation import check_film
 
 _NOT_INPUTS = {"starts", "n_starts", "n_null", "search", "departures"}
-"""Settings that choose the tasks. The others are inputs of each task."""
+"""Settings that choose the tasks. The other settings are inputs of each task."""
 
 
 def predict(
@@ -98,7 +98,7 @@ def choose_phases(
 def choose_starts(
     phases: Sequence[FilmPhase], n_frames: int, *, window: int, horizon: int, n_starts: int
 ) -> list[FilmPhase]:
-    """Return the phases and further, evenly spaced starts, at most `n_starts` in all, in the order of the film.
+    """Return at most `n_starts` starts in the order of the film: the phases, and further, evenly spaced starts.
 
     No two starts predict the same frame: further starts whose frames overlap with a phase are left out.
 
@@ -122,7 +122,7 @@ def choose_null_starts(starts: Sequence[FilmPhase], n_null: int) -> list[FilmPha
 def phase_task(
     patches: Array, phase: FilmPhase, settings: PredictionSettings, run: Run, *, null: str = "", **more: Any
 ) -> Task:
-    """Return a task that calls `predict_patches` for a phase. `more` are further arguments of it."""
+    """Return a task that calls `predict_patches` for a phase. The keywords `more` are passed on to it."""
     inputs: dict[str, Any] = {
         **{own.name: getattr(settings, own.name) for own in fields(settings) if own.name not in _NOT_INPUTS},
         "patches": patches[: phase.start + settings.horizon + 1],
@@ -180,7 +180,7 @@ class PredictionResult:
 
     settings: PredictionSettings
     phases: Sequence[PhaseResult]
-    """The stretches of the film in Fig. 4: those at the given starts, or a calm and a lively one."""
+    """The phases in Fig. 4: those at the given starts, or else a calm and a lively phase."""
     starts: Sequence[PhaseResult]
     """Predictions at all starts that decide the claims, including the phases, in the order of the film."""
     nulls: Mapping[str, Sequence[PhaseResult]]

@@ -38,7 +38,7 @@ BLOCK_MEMORIES, GAP_MEMORIES, MIN_BLOCK = 4, 2, 16
 """Smallest block and gap between blocks, as multiples of the memory of codes; and smallest block in frames."""
 
 MIN_BLOCKS, MAX_BLOCKS = 12, 24
-"""Bounds on the number of blocks. With fewer, too few orders differ. With more, blocks would only be shorter."""
+"""Bounds on the number of blocks. Fewer blocks have too few different orders. More blocks would only be shorter."""
 
 
 @dataclass(frozen=True)
@@ -146,7 +146,7 @@ class SimilarityChange:
 
 @dataclass(frozen=True)
 class LinkPersistence:
-    """The share of links that two windows without a common frame have in common, and tests of it."""
+    """The fraction of links that two windows without a common frame share, and tests of it."""
 
     links: int
     """Number of links of all windows."""
@@ -157,7 +157,7 @@ class LinkPersistence:
 
     @property
     def share(self) -> float:
-        """The share of links that two windows have in common, over all pairs of windows (see `shared_links`)."""
+        """The fraction of links that two windows share, over all pairs of windows (see `shared_links`)."""
         return self.shuffled.value
 
 
@@ -165,7 +165,7 @@ def measure_change(film: Result, nulls: Sequence[Result], design: Design) -> Sim
     """Test whether the similarities of atoms change over time.
 
     `film` and `nulls` are results of `compare_times` for the film and for blocks in random order. The statistic is the
-    agreement that is lost at the time of the largest loss.
+    largest share of agreement that is lost at any time.
     """
     across = np.maximum(film["agreement"], 0.0)
     draws = np.maximum([draw["agreement"] for draw in nulls], 0.0)

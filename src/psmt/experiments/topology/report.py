@@ -97,7 +97,7 @@ def topology_claims(result: TopologyResult | None, note: str = "") -> list[Claim
 
 
 def clusters_change(result: TopologyResult, note: str = "") -> Claim:
-    """Return the claim that clusters change, with its verdict: similarities of atoms differ before and after a time."""
+    """Return the claim that clusters change (atoms' similarities differ before and after a time), with its verdict."""
     change, design = result.change, result.design
     if change is None or not np.isfinite(change.reordered.value):
         reason = (
@@ -126,7 +126,7 @@ def clusters_change(result: TopologyResult, note: str = "") -> Claim:
 
 
 def clusters_persist(result: TopologyResult, note: str = "") -> Claim:
-    """Return the claim that clusters persist, with its verdict: windows without a common frame share links."""
+    """Return the claim that clusters persist (windows without a common frame share links), with its verdict."""
     lasting, windows = result.lasting, result.design.windows
     if not np.isfinite(lasting.share):
         return _claim("clusters_persist", [], notes=[note, _no_links(result)])
@@ -149,7 +149,7 @@ def clusters_persist(result: TopologyResult, note: str = "") -> Claim:
 
 
 def linked_look_alike(result: TopologyResult, note: str = "") -> Claim:
-    """Return the claim that linked atoms look alike, with its verdict: their pixels correlate."""
+    """Return the claim that linked atoms look alike (their pixels correlate), with its verdict."""
     measured = result.likeness
     if not np.isfinite(measured.permuted.value):
         return _claim("linked_look_alike", [], notes=[note, _no_links(result)])

@@ -136,7 +136,7 @@ class TopologyResult:
 
     @cached_property
     def lasting(self) -> measures.LinkPersistence:
-        """The share of links that two windows without a common frame have in common, and tests of it."""
+        """The fraction of links that two windows without a common frame share, and tests of it."""
         own = self.settings
         return measures.measure_lasting(self.windows, self.shuffled, n_permutations=own.n_permutations, seed=own.seed)
 
