@@ -4,18 +4,12 @@ import numpy as np
 import pytest
 from PIL import Image
 
-import psmt
 from psmt import datasets
-from psmt.data import GlideFilm, open_frames, open_series, open_source
+from psmt.data import GlideFilm, open_frames, open_series
 from psmt.data.readers.video import VideoFilm
 from psmt.errors import FrameSourceError
 
 FRAMES = np.random.default_rng(0).integers(0, 255, (7, 8, 10), dtype=np.uint8)
-
-
-def test_there_is_no_other_built_in_film():
-    with pytest.raises(FrameSourceError, match="builtin:glide or builtin:bold"):
-        open_source("builtin:nothing")
 
 
 # Films by index
@@ -102,8 +96,3 @@ def test_own_files_are_taken_as_they_are(tmp_path):
     assert film.X.shape == (5, 16) and film.picture_shape == (4, 4) and film.truth is None
     # 16 numbers that are no picture, whatever their number.
     assert datasets.load(np.ones((5, 16))).picture_shape is None
-
-
-def test_datasets_and_plots_are_found_from_the_package():
-    assert psmt.datasets is datasets
-    assert {"datasets", "plot"} <= set(psmt.__all__) and psmt.plot.atoms

@@ -344,7 +344,7 @@ def test_a_minute_of_abuse(name, apart):
     """One server bears all of it in turn; PSMT_ABUSE_SECONDS=60 makes each a minute."""
     process, where = apart
     given = os.environ.get("PSMT_ABUSE_SECONDS")
-    seconds = float(given or 3)
+    seconds = float(given or 2)
     lines = []
     try:
         before, most, answers, served = resident(process), 0.0, [], time.monotonic()

@@ -29,7 +29,7 @@ FILM[1:] = 0.9 * FILM[:-1] + 0.1 * FILM[1:]
 COLOUR = np.stack([FILM, 0.5 * FILM, FILM[::-1]], axis=-1)
 SMALL = {"n_atoms": 12, "window": 40, "alpha": 0.1, "random_state": 0}
 
-FEW, MANY, ALL, SOME = 5, 24, 3000, 1000
+FEW, MANY, ALL, SOME = 5, 12, 3000, 1000
 """Lines to interrupt a method at: in the quick test, in the slow one, and at most if all are asked for (or `SOME`)."""
 
 

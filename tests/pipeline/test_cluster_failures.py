@@ -120,14 +120,14 @@ def test_a_scheduler_that_hangs(tmp_path):
 
 
 @pytest.mark.slow
-def test_all_workers_are_killed(tmp_path):
+def test_all_workers_are_killed(tmp_path, hasty):
     with running(tmp_path, workers=2) as made:
 
         def kill():
             for worker in made.workers:
                 worker.kill()
 
-        fails_with("has had no worker for 20 s", made, tmp_path, kill, within=30)
+        fails_with("has had no worker for 5 s", made, tmp_path, kill, within=30)
 
 
 @pytest.mark.slow

@@ -87,11 +87,6 @@ def test_a_phase_learns_one_dictionary_and_goes_on_with_it(glide, monkeypatch):
     assert lengths == [190, 10]
 
 
-def test_baselines_share_the_layers(result):
-    assert np.ptp(result.scores["baseline1"].predicted, axis=0).max() == 0
-    assert not np.allclose(result.scores["baseline2"].predicted, result.scores["baseline1"].predicted)
-
-
 @pytest.mark.parametrize("given", [{}, pytest.param({"n_components": "auto", "lam": "auto"}, marks=pytest.mark.slow)])
 def test_the_future_plays_no_part(glide, given):
     sizes = SIZES | given
