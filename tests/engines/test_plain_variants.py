@@ -1,9 +1,10 @@
 """The plain side of what captured work masks, on the arrays of every engine: one that captures nothing would use it."""
 
 import numpy as np
+import pytest
 import scipy.linalg
 
-from psmt.numerics.arrays import eigh_generalised, first_indices, first_of_group
+from psmt.numerics.arrays import eigh_generalised, first_indices, first_of_group, lowest_eigenpairs
 from psmt.recovery import pose_columns, pose_columns_masked
 
 
@@ -14,6 +15,28 @@ def test_generalised_eigenproblems_are_those_of_lapack(engine):
     values, vectors = map(engine.numpy, eigh_generalised(engine.array(matrix), engine.array(metric)))
     np.testing.assert_allclose(values, scipy.linalg.eigh(matrix, metric, eigvals_only=True), atol=1e-9)
     np.testing.assert_allclose(vectors.T @ metric @ vectors, np.eye(12), atol=1e-9)
+
+
+@pytest.mark.parametrize("spectrum", ["apart", "graded", "close", "equal", "in two parts"])
+def test_the_lowest_eigenpairs_are_those_of_lapack(spectrum):
+    rng = np.random.default_rng(0)
+    values = {
+        "apart": np.arange(1.0, 61.0),
+        "graded": np.logspace(-10, 4, 60),
+        "close": 1.0 + 1e-9 * np.arange(60.0),
+        "equal": np.repeat([1.0, 2.0, 5.0], 20),
+        "in two parts": np.tile(np.arange(30.0), 2),
+    }[spectrum]
+    turned = np.linalg.qr(rng.standard_normal((60, 60)))[0]
+    if spectrum == "in two parts":
+        turned = scipy.linalg.block_diag(turned[:30, :30], turned[:30, :30])
+        turned = np.linalg.qr(turned)[0]
+    root = np.tril(rng.standard_normal((60, 60))) / 20 + np.eye(60)
+    matrix, metric = root @ (turned * values) @ turned.T @ root.T, root @ root.T
+    found, vectors = lowest_eigenpairs((matrix + matrix.T) / 2, metric.copy(), 25)
+    np.testing.assert_allclose(found, np.sort(values)[:25], rtol=0, atol=1e-13 * values.max())
+    np.testing.assert_allclose(vectors.T @ metric @ vectors, np.eye(25), rtol=0, atol=1e-12)
+    np.testing.assert_allclose(matrix @ vectors, metric @ vectors * found, rtol=0, atol=1e-12 * values.max())
 
 
 def test_the_first_of_each_group(engine):

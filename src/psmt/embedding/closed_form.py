@@ -94,30 +94,23 @@ def solve_closed_form(
     (atoms,) = xp.nonzero(moving(variances))
     if not len(atoms):
         return Embedding(covariance[:0], variances[:0])
-    own, rough = covariance, second_differences
-    if len(atoms) < len(variances):
-        own, rough = (matrix[atoms[:, None], atoms] for matrix in (covariance, second_differences))
     noise = float(noise_variance(variances, rank_tol))
-    lifted, rough = add_to_diagonal(1.0 * own, noise), add_to_diagonal(1.0 * rough, noise_curvature(n_codes) * noise)
+
+    def shown_eigenpairs(count: int) -> tuple[Array, Array, Ints]:
+        """Return the `count` lowest eigenvalues, their eigenvectors, and the indices of those that are not noise."""
+        own, rough = (xp.take(xp.take(one, atoms, axis=0), atoms, axis=1) for one in (covariance, second_differences))
+        rough = add_to_diagonal(rough, noise_curvature(n_codes) * noise)
+        values, vectors = lowest_eigenpairs(rough, add_to_diagonal(own, noise), count)
+        return values, vectors, xp.nonzero(noise * xp.sum(vectors**2, axis=0) < ALL_NOISE)[0]
+
     wanted = len(atoms) if n_components is None else min(n_components, len(atoms))
-    values, vectors, shown = _shown_eigenpairs(rough, lifted, noise, wanted)
+    values, vectors, shown = shown_eigenpairs(wanted)
     if len(shown) < wanted < len(atoms):  # some directions are only noise, so the next rougher ones replace them
-        values, vectors, shown = _shown_eigenpairs(rough, lifted, noise, len(atoms))
+        values, vectors, shown = shown_eigenpairs(len(atoms))
     shown = shown[:wanted]
-    matrix = xp.zeros_like(covariance)[: len(shown)]
+    matrix = xp.zeros_like(covariance[: len(shown)])
     matrix[:, atoms] = vectors[:, shown].T
     return Embedding(fix_signs(matrix), xp.clip(values[shown], min=0.0))
-
-
-def _shown_eigenpairs(rough: Array, lifted: Array, noise: float, count: int) -> tuple[Array, Array, Ints]:
-    """Return the `count` lowest eigenvalues r of ``S x = r V x``, their eigenvectors x, and indices (n,).
-
-    The indices are those of eigenvectors that are more than noise. S (`rough`) and V (`lifted`) are regularised by
-    white noise of the variance `noise`.
-    """
-    values, vectors = lowest_eigenpairs(rough, lifted, count)
-    xp = array_namespace(values)
-    return values, vectors, xp.nonzero(noise * xp.sum(vectors**2, axis=0) < ALL_NOISE)[0]
 
 
 def solve_whitened(

@@ -18,7 +18,7 @@ from scipy.sparse import issparse
 from psmt.engines import engine_for
 from psmt.engines.contract import Engine, LowRankChange
 from psmt.engines.window import Slide, Sums, half_stencil
-from psmt.numerics.arrays import array_namespace, positive_or_one, robust_peak
+from psmt.numerics.arrays import array_namespace, positive_or_one, robust_peak, subtract_outer
 from psmt.persistence.schema import LARGEST_SQUARE, Field, Size, State, counter
 from psmt.types import Array, Mask
 
@@ -37,7 +37,8 @@ def covariance_of(sums: Sums, *, centred: bool) -> Array:
     xp, n = array_namespace(sums.total), sums.n
     if not centred:
         return sums.products / n
-    covariance = (sums.products - sums.total[:, None] * (sums.total / n)) / (n - 1)
+    covariance = subtract_outer(1.0 * sums.products, sums.total, sums.total / n)
+    covariance /= n - 1
     constant = xp.linalg.diagonal(covariance) <= CONSTANT * xp.linalg.diagonal(sums.products) / n
     if bool(xp.any(constant)):
         covariance[constant] = 0.0

@@ -183,7 +183,7 @@ class PSMT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learning):
                 given,
                 lambda: self._engine.numpy(code),
                 None if self.static_embedding else lambda: (self.codes_, self.embedding_),
-                begins=self.cut_ and self.on_cut == "hold",
+                begins=self._watch.cut and self.on_cut == "hold",
             )
         self._keep_residual(frame)
 

@@ -16,6 +16,7 @@ import numpy as np
 import scipy.linalg
 from scipy.linalg import lapack
 
+from psmt.numerics.tridiagonal import lowest_tridiagonal
 from psmt.types import AnyArray, Array, Ints, Mask
 
 FEWEST = 2  # up to this number of columns, a product per column is faster than one product of matrices
@@ -24,10 +25,12 @@ _FENCE = 3.0
 """A value is an outlier if it exceeds ``q + _FENCE * (q - m)``, where q is the 0.9 quantile and m the median. This is
 true of one in five million normal values and one in a thousand exponential values."""
 
+_ALMOST = 1e-6  # largest inner product of unit vectors that count as almost orthogonal
+
 FUNCTIONS = (
     "abs all any arange argmax argsort asarray astype broadcast_to clip concat cumulative_sum empty eye floor "
     "full_like imag isfinite log2 max maximum min nonzero ones_like pow real reshape searchsorted sign sqrt stack sum "
-    "take_along_axis where zeros zeros_like"
+    "take take_along_axis where zeros zeros_like"
 )
 """Functions that the algorithms take from the namespace of an array. All belong to the array API standard."""
 
@@ -102,29 +105,27 @@ def eigh_generalised(matrix: Array, metric: Array) -> tuple[Array, Array]:
 def lowest_eigenpairs(matrix: Array, metric: Array, count: int) -> tuple[Array, Array]:
     """Return the lowest eigenvalues r (count,) of ``matrix x = r metric x``, and their eigenvectors (n, count).
 
-    The metric must be positive definite. Eigenvectors are scaled so that ``x' metric x = 1``.
+    The metric must be positive definite. Eigenvectors are scaled so that ``x' metric x = 1``. NumPy matrices with
+    contiguous rows are overwritten, because copies of them would take as long as a factorisation.
     """
-    if not is_numpy_array(matrix) or 2 * count > len(matrix):
+    if not is_numpy_array(matrix) or not 0 < 2 * count <= len(matrix):
         values, vectors = eigh_generalised(matrix, metric)
         return values[:count], vectors[:, :count]
-    # LAPACK's drivers for some of the eigenpairs bisect for each eigenvalue. QL for all eigenvalues, followed by
-    # inverse iteration for the vectors, takes half the time.
-    factor, info = lapack.dpotrf(metric, lower=1)
+    factor, info = lapack.dpotrf(metric.T, lower=1, overwrite_a=1)
     if info:
         raise scipy.linalg.LinAlgError("the metric is not positive definite")
-    reduced, _ = lapack.dsygst(matrix, factor, lower=1)
-    n = len(matrix)
-    reflectors, diagonal, beside, scales, _ = lapack.dsytrd(
-        reduced, lower=1, lwork=int(lapack.dsytrd_lwork(n, lower=1)[0]), overwrite_a=1
-    )
-    values, failed = lapack.dsterf(diagonal, beside)
-    block, end = np.ones(n, dtype=np.int32), np.full(n, n, dtype=np.int32)
-    vectors, info = lapack.dstein(diagonal, beside, values[:count], block, end)
-    if failed or info:
-        values, vectors = eigh_generalised(matrix, metric)
-        return values[:count], vectors[:, :count]
-    vectors[1:], _, _ = lapack.dormqr("L", "N", reflectors[1:, :-1], scales, vectors[1:], 64 * max(count, 1))
-    return values[:count], scipy.linalg.blas.dtrsm(1.0, factor, vectors, lower=1, trans_a=1)
+    reduced, _ = lapack.dsygst(matrix.T, factor, lower=1, overwrite_a=1)
+    space = int(lapack.dsytrd_lwork(len(matrix), lower=1)[0])
+    reflectors, diagonal, beside, scales, _ = lapack.dsytrd(reduced, lower=1, lwork=space, overwrite_a=1)
+    values, vectors = lowest_tridiagonal(diagonal, beside, count)
+    mixing = add_to_diagonal(-0.5 * vectors.T @ vectors, 1.5)  # makes columns orthonormal that almost are
+    if np.abs(add_to_diagonal(1.0 * mixing, -1.0)).max() < _ALMOST:
+        vectors = np.asfortranarray(vectors @ mixing)
+    else:  # some eigenvalues are equal, but for rounding
+        values, vectors = scipy.linalg.eigh_tridiagonal(diagonal, beside, select="i", select_range=(0, count - 1))
+    # With less space, LAPACK would apply the reflectors one by one.
+    vectors[1:], _, _ = lapack.dormqr("L", "N", reflectors[1:, :-1], scales, vectors[1:], 64 * (count + 65))
+    return values, scipy.linalg.blas.dtrsm(1.0, factor, vectors, lower=1, trans_a=1, overwrite_b=1)
 
 
 def inverse_positive(matrix: Array) -> Array:

@@ -1,0 +1,77 @@
+"""The lowest eigenpairs of a symmetric tridiagonal matrix. The loops over eigenvalues run in vector registers."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from psmt.types import Array
+from psmt.utils.jit import njit
+
+_HALVINGS = 52  # bisections, after which an eigenvalue is known to the rounding of the largest one
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def lowest_tridiagonal(diagonal: Array, beside: Array, count: int) -> tuple[Array, Array]:
+    """Return the lowest eigenvalues (count,) of a matrix with this diagonal (n,) and the entries (n - 1,) beside it.
+
+    The second array has one eigenvector of unit norm per column (n, count). Eigenvectors of very close eigenvalues are
+    not orthogonal. Eigenvalues are bisected by Sturm's count. Eigenvectors come from the factorisations from both ends
+    of the matrix, which are joined where they fit best (Dhillon and Parlett, 2004).
+    """
+    n = diagonal.size
+    reach = np.zeros(n + 1)
+    reach[1:n] = np.abs(beside)
+    low, high = np.min(diagonal - reach[:n] - reach[1:]), np.max(diagonal + reach[:n] + reach[1:])
+    tiny = 1e-30 * max(abs(low), abs(high)) + 1e-280
+    lower, upper, values = np.full(count, low), np.full(count, high), np.empty(count)
+    pivot, below = np.empty(count), np.empty(count)
+    for _ in range(_HALVINGS):
+        for k in range(count):
+            values[k] = 0.5 * (lower[k] + upper[k])
+            pivot[k], below[k] = 1.0, 0.0
+        for i in range(n):
+            here, square = diagonal[i], reach[i] * reach[i]
+            for k in range(count):
+                now = here - values[k] - square / pivot[k]
+                now = now if abs(now) > tiny else -tiny
+                below[k] += 1.0 if now < 0.0 else 0.0
+                pivot[k] = now
+        for k in range(count):
+            if below[k] > k:
+                upper[k] = values[k]
+            else:
+                lower[k] = values[k]
+    # An entry of an eigenvector, divided by the entry after it (`down`) or before it (`up`).
+    down, up, vectors = np.zeros((n + 1, count)), np.zeros((n + 1, count)), np.empty((n, count))
+    pivot[:] = 1.0
+    for i in range(n - 1, -1, -1):
+        here, near = diagonal[i], beside[i] if i < n - 1 else 0.0
+        for k in range(count):
+            up[i + 1, k] = -near / pivot[k]
+            now = here - values[k] + near * up[i + 1, k]
+            pivot[k] = now if abs(now) > tiny else -tiny
+            vectors[i, k] = pivot[k]
+    joint, misfit = np.zeros(count), np.full(count, np.inf)
+    pivot[:] = 1.0
+    for i in range(n):
+        here, near = diagonal[i], beside[i - 1] if i > 0 else 0.0
+        for k in range(count):
+            down[i, k] = -near / pivot[k]
+            now = here - values[k] + near * down[i, k]
+            pivot[k] = now if abs(now) > tiny else -tiny
+            left = abs(vectors[i, k] + near * down[i, k])
+            joint[k] = i if left < misfit[k] else joint[k]
+            misfit[k] = left if left < misfit[k] else misfit[k]
+    pivot[:], below[:] = 0.0, 0.0
+    for i in range(n):
+        for k in range(count):
+            pivot[k] = 1.0 if joint[k] == i else up[i, k] * pivot[k]
+            vectors[i, k] = pivot[k]
+            below[k] += pivot[k] * pivot[k]
+    pivot[:] = 0.0
+    for i in range(n - 1, -1, -1):
+        for k in range(count):
+            pivot[k] = 1.0 if joint[k] == i else down[i + 1, k] * pivot[k]
+            vectors[i, k] = pivot[k] if i < joint[k] else vectors[i, k]
+            below[k] += pivot[k] * pivot[k] if i < joint[k] else 0.0
+    return values, vectors / np.sqrt(below)
