@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from psmt.embedding.moments import WindowMoments
 from psmt.errors import NumericalWarning
-from psmt.numerics.arrays import add_to_diagonal, array_namespace, eigh, lowest_eigenpairs
+from psmt.numerics.arrays import add_to_diagonal, array_namespace, eigh, lowest_eigenpairs, submatrix
 from psmt.numerics.rank import (
     NOISE_ROUGHNESS,
     RANK_TOL,
@@ -98,7 +98,7 @@ def solve_closed_form(
 
     def shown_eigenpairs(count: int) -> tuple[Array, Array, Ints]:
         """Return the `count` lowest eigenvalues, their eigenvectors, and the indices of those that are not noise."""
-        own, rough = (xp.take(xp.take(one, atoms, axis=0), atoms, axis=1) for one in (covariance, second_differences))
+        own, rough = (submatrix(whole, atoms) for whole in (covariance, second_differences))
         rough = add_to_diagonal(rough, noise_curvature(n_codes) * noise)
         values, vectors = lowest_eigenpairs(rough, add_to_diagonal(own, noise), count)
         return values, vectors, xp.nonzero(noise * xp.sum(vectors**2, axis=0) < ALL_NOISE)[0]

@@ -16,7 +16,7 @@ import numpy as np
 import scipy.linalg
 from scipy.linalg import lapack
 
-from psmt.numerics.tridiagonal import lowest_tridiagonal
+from psmt.numerics.kernels import add_by_group, gather, lowest_tridiagonal
 from psmt.types import AnyArray, Array, Ints, Mask
 
 FEWEST = 2  # up to this number of columns, a product per column is faster than one product of matrices
@@ -30,7 +30,7 @@ _ALMOST = 1e-6  # largest inner product of unit vectors that count as almost ort
 FUNCTIONS = (
     "abs all any arange argmax argsort asarray astype broadcast_to clip concat cumulative_sum empty eye floor "
     "full_like imag isfinite log2 max maximum min nonzero ones_like pow real reshape searchsorted sign sqrt stack sum "
-    "take take_along_axis where zeros zeros_like"
+    "take_along_axis where zeros zeros_like"
 )
 """Functions that the algorithms take from the namespace of an array. All belong to the array API standard."""
 
@@ -219,12 +219,23 @@ def add_multiple(matrix: Array, factor: float, other: Array) -> Array:
 
 def subtract_outer(matrix: Array, left: Array, right: Array) -> Array:
     """Subtract the outer product of vectors (n,) and (m,) from a matrix (n, m) in place, and return the matrix."""
+    if is_numpy_array(matrix) and matrix.size and matrix.flags.c_contiguous:
+        return np.asarray(scipy.linalg.blas.dger(-1.0, right, left, a=matrix.T, overwrite_a=1).T)
     if is_numpy_array(matrix):
         matrix -= left[:, None] * right
     else:
         own: Any = matrix  # torch's own methods
         own.addr_(left, right, alpha=-1.0)
     return matrix
+
+
+def submatrix(matrix: Array, chosen: Ints) -> Array:
+    """Return a copy (n, n) of the rows and columns of a matrix whose numbers are in `chosen` (n,)."""
+    if not is_numpy_array(matrix):
+        return matrix[chosen[:, None], chosen]
+    part = np.empty((len(chosen), len(chosen)))
+    gather(matrix, chosen, part)
+    return part
 
 
 def few_times(matrix: Array, vectors: Array) -> Array:
@@ -255,7 +266,9 @@ def contiguous(matrix: Array) -> Array:
 def sum_by_group(values: Array, group: Ints, n_groups: int) -> Array:
     """Return the sums (n, n_groups) of columns of `values` (n, m) by group. `group` (m,) holds the columns' groups."""
     if is_numpy_array(values):
-        return np.array([np.bincount(group, row, n_groups) for row in values], dtype=np.float64)
+        sums = np.zeros((len(values), max(n_groups, int(group.max(initial=0)) + 1)))
+        add_by_group(values, group, sums)
+        return sums
     own: Any = values  # torch's own methods
     return cast(Array, own.new_zeros(len(own), n_groups).index_add_(1, group, own))
 
