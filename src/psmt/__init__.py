@@ -16,8 +16,7 @@
     >>> model.update(X[350]).predict().shape
     (256,)
 
-`help(psmt.PSMT)` describes a class. `make docs` builds the site: tutorials, how-to guides, and the reference of all
-public names.
+`help(psmt.PSMT)` describes a class. `make docs` builds the site with tutorials, how-to guides and the reference.
 """
 
 # Nothing is imported here, because an interruption during a long import would print a traceback.

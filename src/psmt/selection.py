@@ -51,7 +51,7 @@ class Choice:
 
     @staticmethod
     def check_stored(name: str, values: object) -> None:
-        """Raise an error that names `name`, unless `values` has the entries that `to_json` returns."""
+        """Raise an error unless `values` has the entries that `to_json` returns. The message calls it `name`."""
         size = allowing(None, count())
         mapping({"n_components": size, "lam": real(), "scores": each(_check_score)})(name, values)
 

@@ -91,8 +91,7 @@ class SurpriseDetector:
     Parameters
     ----------
     alarms_per_hour : float, default 1
-        Expected number of false alarms per hour while the film continues as before. A larger number detects smaller
-        events.
+        Expected number of false alarms per hour while nothing unusual happens. A larger number detects smaller events.
     fps : float, default 25
         Frames per second.
     device : str, default 'cpu'

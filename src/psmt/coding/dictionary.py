@@ -1,8 +1,7 @@
 """The dictionary: coding with given atoms, online learning of atoms, and the choice of ``alpha='auto'``.
 
 Learning minimises the surrogate objective of Mairal et al. (2010). It needs only the sums ``sum a a'`` and ``sum a x'``
-over the codes a and samples x of all batches so far. Old batches are discounted, because they were coded with an older
-dictionary.
+over the codes a and samples x of all batches. Old batches are discounted, because an older dictionary coded them.
 """
 
 from __future__ import annotations

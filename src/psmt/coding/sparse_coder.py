@@ -124,7 +124,7 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
     @classmethod
     def check_stored(cls, name: str, values: object) -> None:
-        """Raise an error that names `name`, unless `values` are valid parameters from a file."""
+        """Raise an error unless `values` are valid parameters from a file. The message calls them `name`."""
         # A saved coder has a chosen alpha, because 'auto' would require another fit.
         mapping(cls._parameter_constraints | {"alpha": real(open_bound=True)}, complete=False)(name, values)
 

@@ -24,8 +24,7 @@ from psmt.numerics.rank import (
 from psmt.types import Array, Ints
 
 _MORE, _LEAST_TOL, _LARGEST_TOL = 100.0, 1e-14, 1.0
-"""While V cannot be factorised, `rank_tol` is multiplied by the first value, and raised at least to the second value.
-From the third value on, the error is raised."""
+"""While V cannot be factorised, `rank_tol` is multiplied by the first value, from the second value up to the third."""
 
 ALL_NOISE = 1.0 - 1e-4  # a direction with a larger share of noise in its variance is not shown by the window
 
@@ -84,8 +83,8 @@ def solve_closed_form(
 
     With V the covariance and S the second moment of second differences, the embedding matrix is ``P = U' V^-1/2``. The
     columns of U are the eigenvectors of ``V^-1/2 S V^-1/2`` with the smallest eigenvalues. So the rows of P are
-    generalised eigenvectors of S and V. Both matrices are regularised as in `psmt.numerics.rank`. The regularisation
-    of S depends on the number of codes `n_codes`.
+    generalised eigenvectors of S and V. Both matrices are regularised as in `psmt.numerics.rank`. For S this depends on
+    the number of codes `n_codes`.
     """
     if not rank_tol:
         return solve_whitened(whiten(covariance, rank_tol=0.0), second_differences, n_components, n_codes=n_codes)

@@ -171,7 +171,7 @@ class FollowedEmbedding:
         return Embedding(found.matrix[:wanted], found.eigenvalues[:wanted])
 
     def _n_followed(self, moments: WindowMoments, fraction: float = 1.0) -> int:
-        """Return the largest number of directions to track, including guards. 0 means to solve each window.
+        """Return the largest number of directions to track, including guards. 0 means that each window is solved.
 
         The time of the closed form grows with the cube of the number of atoms in use. The time of tracking depends
         mostly on the number of directions. `fraction` scales the number of atoms above which tracking is used.

@@ -68,7 +68,7 @@ def _captured_peak(engine: Engine) -> Callable[[Array], Array]:
 
 
 def change_weights(n: int, *, centred: bool, half_stencils: bool) -> tuple[Array, Array]:
-    """Return the weights (k,), for V and for S, of the k outer products that a slide adds in a window of n codes."""
+    """A slide of a window of n codes adds k outer products to V and S. Return their weights (k,) in V, and in S."""
     curvature = [0.0, 0.0, 1.0, -1.0] + [1.0, -1.0, 1.0, -1.0] * half_stencils
     covariance = np.zeros(len(curvature))
     covariance[:2] = (n / (n + 1) / (n - 1), -(n + 1) / n / (n - 1)) if centred else (1.0 / n, -1.0 / n)

@@ -42,9 +42,8 @@ class TemporalEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
     lam : float, default 0.0
         Sparsity (L1) penalty of the codes in `inverse_transform`.
     rank_tol : float, default 5e-9
-        Strength of the regularisation, which acts as if white noise were added to the codes. It is the variance of the
-        noise relative to that of the atoms (see `psmt.numerics.rank`). With 0, V is not regularised and is inverted on
-        its range.
+        Strength of the regularisation, which acts as if white noise were added to the codes: the variance of the noise
+        divided by that of the atoms (see `psmt.numerics.rank`). With 0, V is inverted on its range.
     device : str, default 'cpu'
         Where to compute: 'cpu', or 'cuda' for a GPU (see docs/how-to/gpu.md).
 

@@ -58,10 +58,10 @@ class Dynamics(Extrapolation):
     code does not explain. Predictions of unpredictable coordinates shrink to the mean of the window.
 
     `choose` sets three parameters: the ridge penalty, the number of directions of the embedding, and the anchor. The
-    matrix is shrunk towards the anchor: a return to the mean, no change, or the matrix of the other series in the
-    window. The chosen values have the least walk-forward error over one to five steps, on held-out frames to which
-    neither dictionary nor embedding was fitted. `receive` updates the state with each frame, and learns the matrix
-    again from the window every few frames. If the window holds several series, the matrix is that of the latest series.
+    matrix is shrunk towards the anchor, which is one of three: a return to the mean, no change, or the matrix of the
+    other series in the window. The chosen values have the least walk-forward error over one to five steps, on held-out
+    frames to which neither dictionary nor embedding was fitted. `receive` updates the state with each frame, and learns
+    the matrix again every few frames. If the window holds several series, the matrix is that of the latest series.
 
     Examples
     --------

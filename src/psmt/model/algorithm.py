@@ -61,15 +61,13 @@ class PSMT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learning):
         predicts frames and points together, by a matrix that is learned from the window; see
         `psmt.extrapolation.Dynamics` and docs/explanation/dynamics.md.
     standardise : bool, default False
-        If True, each feature is standardised by its mean and standard deviation in the past given to `fit`, and
-        predictions are converted back. Use it for features of different units or far from zero. Film patches are
-        already standardised.
+        If True, each feature is standardised by its mean and standard deviation in the past, and predictions are
+        converted back. Use it for features of different units or far from zero. Film patches are already standardised.
     on_cut : {'hold', 'ignore'}, default 'hold'
         What to predict after a cut, that is, after a frame that began a new scene (`cut_`). With 'hold', the prediction
         repeats the last code for 25 frames, or until no code of the old scene is left in the window. The reasons are
-        that a straight line through codes before and after the cut has no meaning, and that the embedding does not know
-        the new scene yet. Extrapolations do not learn from steps across a cut. With 'ignore' (the paper), cuts have no
-        effect.
+        that a straight line across the cut has no meaning, and that the embedding does not know the new scene yet.
+        Extrapolations do not learn from steps across a cut. With 'ignore' (the paper), cuts have no effect.
     centred, half_stencils, rank_tol :
         As in `TemporalEmbedding`.
     embedding_tol : float, default 3e-7
@@ -87,8 +85,8 @@ class PSMT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learning):
     dictionary_from : {'past', 'window'}, default 'past'
         Frames from which `fit` learns the dictionary: all frames, or the last `window` frames.
     coder : SparseCoder or None
-        A fitted coder is used as it is. An unfitted coder is cloned and fitted. A coder replaces `n_atoms`, `alpha` and
-        `random_state`.
+        A fitted coder is used as it is. An unfitted coder is cloned and fitted. In both cases, `n_atoms`, `alpha` and
+        `random_state` have no effect.
     random_state : int, RandomState or None
         Seed of the dictionary.
     device : str, default 'cpu'
@@ -200,9 +198,8 @@ class PSMT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learning):
         ----------
         horizon : int, (time, n_features) array or table, optional
             None predicts the next frame (n_features,). A number predicts that many frames (horizon, n_features), each
-            from the predictions before it. Given an array of rows, as scikit-learn passes to `predict`, the result has
-            one prediction per row (time, n_features): a copy of the model receives the rows one by one, and predicts
-            row i + 1 after row i.
+            from the predictions before it. Given an array, as scikit-learn passes to `predict`, a copy of the model
+            receives its rows one by one. It predicts row i + 1 after row i, so the result is (time, n_features).
         interval : float, optional
             Coverage of prediction intervals, such as 0.9. The result is then an `Interval` with the fields
             ``predicted``, ``lower`` and ``upper``. The coverage holds for each feature and each step separately. Bounds

@@ -41,9 +41,8 @@ class Learning(FittedState):
         """Learn the dictionary, the window of codes and the 'auto' parameters from the past frames (time, n_features).
 
         X may hold several series (subjects, sessions), one after the other. `lengths` then gives the number of frames
-        of each series, as in hmmlearn. `psmt.series.join_series` returns X and `lengths`. Nothing is learned from the
-        step between two series. With `standardise`, each series is standardised separately. `update` continues the
-        last series.
+        of each series. `psmt.series.join_series` returns X and `lengths`. Nothing is learned from the step between two
+        series. With `standardise`, each series is standardised separately. `update` continues the last series.
 
         Parameters
         ----------

@@ -54,7 +54,7 @@ class TableForm:
 
     @staticmethod
     def check_stored(name: str, stored: object) -> None:
-        """Raise an error that names `name`, unless `stored` has the entries that `to_json` returns."""
+        """Raise an error unless `stored` has the entries that `to_json` returns. The message calls it `name`."""
         word, number = allowing(None, text), allowing(None, count(0))
         kinds = choice("", "dates", "periods", "numbers")
         own: dict[str, Constraint] = {"library": choice(_PANDAS, "polars"), "kind": kinds, "last": _label}

@@ -306,8 +306,7 @@ def first_of_group(group: Ints) -> Ints:
 def robust_peak(values: Array) -> Array:
     """Return the maximum of values (n,) >= 0 in order of time, with outliers clipped. Without values it is zero.
 
-    Without outliers this is exactly the maximum. The latest two values are never clipped, because step 6 extrapolates
-    from them.
+    Without outliers this is the maximum. The latest two values are never clipped, because step 6 extrapolates them.
     """
     xp = array_namespace(values)
     if not len(values):
@@ -319,7 +318,7 @@ def robust_peak(values: Array) -> Array:
 
 
 def _quantile(ordered: Array, share: float) -> Array:
-    """Return the quantile at the level `share` of values (n,) in ascending order, by linear interpolation."""
+    """Return a quantile of ascending values (n,) by linear interpolation. The level of the quantile is `share`."""
     at = share * (len(ordered) - 1)
     below = int(at)
     above = min(below + 1, len(ordered) - 1)

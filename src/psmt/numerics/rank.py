@@ -87,8 +87,7 @@ def moving(variances: Array) -> Mask:
 def whiten(covariance: Array, *, rank_tol: float = RANK_TOL) -> Whitening:
     """Return the eigendecomposition of the regularised covariance V.
 
-    With ``rank_tol=0``, V is not regularised. Its null space is then left out, because it would count as perfectly
-    straight.
+    With ``rank_tol=0``, V is not regularised. Its null space is left out, because it would count as perfectly straight.
     """
     xp = array_namespace(covariance)
     variances = xp.linalg.diagonal(covariance)
