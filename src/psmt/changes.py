@@ -25,8 +25,8 @@ _FLOOR = 1e-4  # usual errors are at least this fraction of the contrast
 _FORGOTTEN = 0.1  # weight of all earlier errors after a cut, in frames: the next errors decide what is usual
 
 _EXPLAINED = 0.25
-"""A frame is a cut only if motion leaves more than this fraction of its difference from the frame before unexplained.
-In the built-in film, a pan of up to 16 pixels per frame leaves 0.01 to 0.08 unexplained, and a cut 0.37 to 0.77."""
+"""A frame is a cut only if ``unexplained / copy_error`` exceeds this value (see `CutDetector.observe`). In the built-in
+film, this ratio is 0.01 to 0.08 for a pan of up to 16 pixels per frame, and 0.37 to 0.77 for a cut."""
 
 
 @njit(cache=True)
@@ -157,8 +157,8 @@ class FrameWatch(AttributeState):
     two frames. The smaller of these two errors counts. So neither steady motion nor a still picture is surprising.
 
     The contrast that `CutDetector` needs is the larger of two numbers: the variance over a frame's features, and the
-    mean square of the frame's deviation from the mean of the latest frames. With the variance, a static
-    camera hardly ever triggers cuts. The deviation is needed for series of few features.
+    mean square of the frame's deviation from the mean of the latest frames. With the variance, a static camera hardly
+    ever triggers cuts. The deviation is needed for series of few features.
 
     Whenever a frame arrives, all results are recomputed from the latest frames. So they do not depend on whether frames
     arrive one by one or several together.

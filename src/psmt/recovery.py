@@ -159,7 +159,7 @@ def pose_columns(embedding: Array, *, merge_parallel: bool = True) -> PosedColum
 def pose_columns_masked(embedding: Array, *, merge_parallel: bool = True) -> PosedColumns:
     """Return the columns of P at unit norm, one per atom. Of parallel columns, all but the first are set to zero.
 
-    No solution uses a zero column. Unlike the result of `pose_columns`, all shapes depend only on the shape of P, so
+    No solution uses a zero column. All shapes depend only on the shape of P, unlike those of `pose_columns`. So
     `Engine.capture` can record the work once and replay it for other values.
     """
     xp = array_namespace(embedding)
@@ -266,7 +266,7 @@ def _probe(xp: Namespace, size: int, device: str) -> Array:
 
 
 def activity_limit(factor: float | None, peak: Array | float) -> Array | float:
-    """Return the bound ``factor * peak`` on a prediction, where `peak` is the window's maximum. None: infinity."""
+    """Return the bound ``factor * peak``, where `peak` is the window's maximum. A factor of None gives infinity."""
     return np.inf if factor is None else factor * peak
 
 

@@ -86,7 +86,7 @@ class SurpriseDetector:
     A `FramePredictor` predicts each frame from the frames before it. A frame is an event if a new scene begins, or if
     the error of its prediction exceeds a threshold. The threshold is set by the errors of the last thousand frames, so
     that false alarms occur at the rate `alarms_per_hour`. There are no events among the first 38 frames, and no
-    surprises among the first 138.
+    surprises among the first 138 frames.
 
     Parameters
     ----------

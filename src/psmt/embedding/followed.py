@@ -17,10 +17,10 @@ The result is accurate to many digits, however far a direction has turned. The i
 operators, and are updated by Woodbury's formula. The shifts are complex: an eigenvalue that passed a real shift would
 make ``S - shift V`` almost singular. Errors of the operators affect only which directions are proposed.
 
-Each step estimates its error from the contributions of the last two operators, and the estimates are added up. When
-their sum exceeds the tolerance, or digits were lost, the error is measured from residuals. If this error is too large,
-directions made from the residuals are proposed in further steps. If these steps do not help, the embedding is solved in
-closed form, the operators are computed again, and tracking restarts.
+Each step estimates its error from the contributions of the last two operators to the wanted directions. The estimates
+are added up. When their sum exceeds the tolerance, or digits were lost, the error is measured from residuals. If this
+error is too large, further steps propose directions made from the residuals. If these steps do not help, the embedding
+is solved in closed form, the operators are computed again, and tracking restarts.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class FollowedEmbedding:
     Attributes
     ----------
     error_ : float
-        Estimated sine of the largest angle between the present subspace and the exact one.
+        Estimated sine of the largest angle between the present subspace and the exact subspace.
     n_solved_ : int
         Number of times the closed form was solved.
 

@@ -107,7 +107,7 @@ def propose(
     *inverses: InverseOperator,
     shifts: tuple[complex, ...],
 ) -> tuple[tuple[Array, Array, Array]]:
-    """Return directions D (n_features, m) along which eigenvectors may have changed, ``V D`` and ``S D``.
+    """Return the matrices D, ``V D`` and ``S D``. Eigenvectors may have changed along the columns of D (n_features, m).
 
     The `inverses` are the operators ``(S - shift V)^-1`` from before the slide. Each is applied to the vectors of the
     change, and components along the tracked `directions` are removed. Then the operators are updated in place.
@@ -246,7 +246,7 @@ def turn(
     The arrays `white`, `directions` and `proposed` come from `reduce`. The matrix that it returned with them has the
     eigenvalues `values` and the eigenvectors `vectors`. Each operator proposed `block` directions. `_aligned` uses the
     random vectors `probe` (n_features, k). The error estimates how much one more operator would turn the wanted
-    directions, given the contributions of the last two. It is a sine, or infinite if digits were lost.
+    directions, given the contributions of the last two operators. It is a sine, or infinite if digits were lost.
     """
     xp, n = array_namespace(values), directions.shape[1]
     part = vectors[:, :wanted] ** 2

@@ -35,7 +35,7 @@ class TemporalEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         The number of directions, f in the paper. It is at most the rank of V. None keeps all directions.
     centred : bool, default True
         If True, V is the covariance, as in the paper. If False, V is the second moment of the codes about zero, as in
-        the original sparse manifold transform. It is far less stable when the scene does not move.
+        the original sparse manifold transform. The latter is far less stable when the scene does not move.
     half_stencils : bool, default False
         If True, D has two more terms, as in the paper: the first code minus half the second code, and the last code
         minus half the code before it. If False, D has only the second differences between three codes.

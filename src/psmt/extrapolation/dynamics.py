@@ -332,7 +332,7 @@ class Moments:
         """Return the transition matrix W (3 n, n) by ridge regression. It is shrunk towards `prior` (None: zero).
 
         The penalty is relative to the mean square of the inputs. Each coordinate has smaller penalties on its own past.
-        The matrix with the larger penalties is inverted once. Woodbury's formula corrects it for each coordinate.
+        The matrix with the larger penalties is inverted once. Woodbury's formula adapts the inverse to each coordinate.
         """
         n_inputs, n = self.outputs.shape
         scale = float(np.trace(self.inputs)) / n_inputs or 1.0  # any penalty will do for rows that never move

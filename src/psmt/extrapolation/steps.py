@@ -1,4 +1,4 @@
-"""Rules that continue the last step: a straight line (the paper's), no motion, learned gains, and rotations."""
+"""Rules that continue the last step: a straight line (the paper's rule), no motion, learned gains, and rotations."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class _Correlation(Extrapolation):
 
 
 class Gain(_Correlation):
-    """Repeats a learned fraction of the last step, the gain, in each direction of the embedding.
+    """Repeats a learned fraction of the last step in each direction of the embedding. The fraction is called gain.
 
     The gain is the lag-one autocorrelation of the steps over an exponentially weighted past, so it lies in [-1, 1]. It
     is near 1 for steady motion, near 0 for a random walk, and negative for flicker. A common gain is computed from the

@@ -33,8 +33,8 @@ class PSMT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learning):
 
     A frame is one row of X. `fit` learns a dictionary from the past frames and turns the latest `window` frames into
     sparse codes. Then, frame by frame, `update` receives a frame (steps 1 to 4 of Algorithm 1) and `predict` returns
-    the next one (steps 5 to 8). Where the paper's method is unstable or undefined, the defaults depart from it. Each
-    departure is a parameter, and `PSMT.literal` has none of them.
+    the next frame (steps 5 to 8). Where the paper's method is unstable or undefined, the defaults depart from it. Each
+    departure is a parameter. `PSMT.literal` makes no departures.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ class PSMT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learning):
     alpha : float or 'auto', default 1.0
         Sparsity (L1) penalty of layer 1, > 0. 'auto' adapts to the units of X, as in `SparseCoder`.
     lam : float or 'auto', default 'auto'
-        Sparsity (L1) penalty of step 7, which recovers a code from a point of the embedding, >= 0. 'auto' is chosen
+        Sparsity (L1) penalty (>= 0) of step 7, which recovers a code from a point of the embedding. 'auto' is chosen
         together with `n_components`.
     extrapolation : {'linear', 'hold', 'gain', 'phase', 'dynamics'}, default 'linear'
         Rule of step 6, which predicts the next point of the embedding. 'linear' is the paper's rule. 'dynamics'
@@ -108,8 +108,8 @@ class PSMT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learning):
     choice_ : Choice
         Walk-forward errors of the candidates for 'auto'; empty if nothing was chosen.
     n_features_in_, feature_names_in_ : int, array of str
-        Number of features of a frame, and their names if `fit` was given a table with column names. A table with other
-        columns, or in another order, is then refused.
+        Number of features of a frame, and their names if `fit` was given a table with column names. Then a table with
+        other columns, or with columns in another order, is refused.
     surprise_ : float
         Surprise of the last frame: the squared error of a simple prediction of this frame, divided by the usual error.
         The simple prediction is a copy of the frame before, or the continuation of the line through the two frames
@@ -205,7 +205,7 @@ class PSMT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learning):
             ``predicted``, ``lower`` and ``upper``. The coverage holds for each feature and each step separately. Bounds
             are the prediction plus quantiles of past prediction errors. The quantile levels adapt to each new frame,
             which keeps the coverage while the series changes; see `psmt.model.intervals`. The first call measures up to
-            100 errors at the end of the past, which takes as long as 100 updates. Each later `update` adds one.
+            100 errors at the end of the past, which takes as long as 100 updates. Each later `update` adds an error.
 
         Returns
         -------

@@ -28,7 +28,8 @@ FEWEST = 10
 """Smallest number of errors from which intervals are computed. Levels are adapted from twice as many on."""
 
 RATE = 0.015
-"""Step size of adaptive conformal inference. A frame changes a level by ``RATE * (quantile - is_below)``."""
+"""Step size of adaptive conformal inference. A frame below the predicted quantile changes its level by
+``RATE * (quantile - 1)``, and any other frame by ``RATE * quantile``."""
 
 _INWARD = 3.0  # a level adapts to at most this multiple of the nominal tail probability
 _TAIL = 8.0

@@ -96,7 +96,7 @@ class Parameters(Forecaster):
 
     @classmethod
     def for_series(cls, **parameters: Any) -> Self:
-        """Return a model whose defaults suit series that are not films, in any units. `parameters` replace defaults.
+        """Return a model with defaults for series in any units that are not films. `parameters` replace defaults.
 
         Cuts are ignored, because a sharp change of such a series is usually part of its dynamics.
 
@@ -303,7 +303,7 @@ class FittedState(Parameters):
         return model
 
     def set_state(self, state: Mapping[str, NDArray[Any]], /) -> Self:
-        """Restore a state that `get_state` returned, for this model or one with the same `get_header`. Return self."""
+        """Restore a state from `get_state` of this model, or of a model with the same `get_header`. Return self."""
         engine, n_rows = self._engine, len(state["embedding"])
         if self.n_components_ is not None and n_rows > self.n_components_:
             raise ValueError(f"embedding has {n_rows} rows, more than {self.n_components_} components")

@@ -239,7 +239,7 @@ def submatrix(matrix: Array, chosen: Ints) -> Array:
 
 
 def few_times(matrix: Array, vectors: Array) -> Array:
-    """Return the product (n, k) of a matrix (n, m) and `vectors` (m, k). Few columns are multiplied one by one."""
+    """Return the product (n, k) of a matrix (n, m) and `vectors` (m, k). A few columns are taken one by one."""
     if is_numpy_array(matrix) and vectors.shape[1] <= FEWEST:
         return np.stack([matrix @ vector for vector in vectors.T], axis=1)
     return matrix @ vectors
@@ -328,8 +328,8 @@ def _quantile(ordered: Array, share: float) -> Array:
 def drawn_back(wanted: Array, start: Array, length: Array, reach: Array | float) -> Array:
     """Return the points `wanted` (..., n), after limiting their distance from the point `start` (n,) to `reach`.
 
-    The parameter `length`, a scalar or (..., 1), gives the distances before, in any norm. A point that is too far away
-    is moved straight towards `start`.
+    The parameter `length`, a scalar or (..., 1), gives the original distances, in any norm. A point that is too far
+    away is moved straight towards `start`.
     """
     xp = array_namespace(wanted)
     too_far: Mask = length > reach

@@ -52,8 +52,8 @@ class PrincipalComponents(SeriesBaseline):
 class SlowFeatures(SeriesBaseline):
     """Linear slow feature analysis (Wiskott and Sejnowski, 2002), with linear extrapolation of each feature.
 
-    Slow features are the directions in which whitened frames change least from frame to frame. Each is predicted
-    to continue the line through its last two values. Their number has the least error on the last eighth of the past.
+    Slow features are the directions in which whitened frames change least from frame to frame. Each is predicted to
+    continue the line through its last two values. Their number is chosen by the error on the last eighth of the past.
     """
 
     n_last = 2
