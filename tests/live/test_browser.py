@@ -389,6 +389,18 @@ def test_several_sources_in_colour_and_whole(serve, visit, film):
     assert "dropped" in page.inner_text(".vitals")
 
 
+def test_a_page_that_is_opened_while_all_sources_are_paused_shows_a_tile_of_each(serve, visit, film):
+    sessions = open_sessions(film, colourful(60))
+    for session in sessions:
+        session.feed.step()  # one frame, and a pause
+    server = serve(*sessions)
+    wait_for(lambda: all(session.snapshot.state.get("step") == 1 for session in sessions))
+    page = visit(server.address)
+    eventually(page, lambda: page.locator("#tiles b").all_inner_texts() == ["array", "array"])
+    widths = "() => [...document.querySelectorAll('#tiles canvas')].map((canvas) => canvas.width)"
+    eventually(page, lambda: page.evaluate(widths) == [2 * SIDE, 2 * 64])
+
+
 def test_every_key_and_a_click_on_the_curve(serve_paused, visit, film):
     server = serve_paused(film[30:])
     page = visit(server.address)

@@ -59,8 +59,9 @@ const address = (source, name) => (source ? `/${source}/${name}` : `/${name}`);
 function connect(source) {
   sockets.push(new Socket(address(source, "ws"), {
     onMessage: (header, payload) => {
-      tiles.show(source, header, payload);
+      // The first message makes the tiles. While the film is paused, no other one would fill them.
       if (source === shown) onMessage(header, payload);
+      tiles.show(source, header, payload);
     },
     onState: (what, reason) => { if (source === shown) onSocketState(what, reason); },
   }));
@@ -192,9 +193,8 @@ function drawFigures() {
     }));
     if (performance.now() - spoken > 10000) { spoken = performance.now(); put("lead-aloud", text); }
   }
-  const better = state.ratio !== null && state.ratio < 1;
   put("ratio", state.ratio === null ? "–" : state.ratio.toFixed(2));
-  part("ratio").className = state.ratio === null ? "" : better ? "good" : "bad";
+  part("ratio").className = part("ratio").textContent === "1.00" || state.ratio === null ? "" : state.ratio < 1 ? "good" : "bad";
   const last = points[points.length - 1];
   put("surprise", last && last[2] !== null ? last[2].toFixed(last[2] < 10 ? 1 : 0) : "–");
   put("ahead", `${aheadText(state)} ahead`);
