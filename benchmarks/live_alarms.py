@@ -9,6 +9,7 @@ two thirds of the frames unevenly and at times a whole second. `naive` counts th
 from __future__ import annotations
 
 import argparse
+import sys
 from itertools import count
 
 import numpy as np
@@ -54,7 +55,7 @@ def alarms(film: FrameSource, size: int, minutes: float, *, busy: bool) -> tuple
 
 
 def main() -> None:
-    """Print a table with a line for each film and machine, and the sums."""
+    """Print a table with a line for each film and machine, and the sums. Print each line at once, too."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("films", nargs="+")
     parser.add_argument("--size", type=int, default=64)
@@ -67,6 +68,7 @@ def main() -> None:
                 hours, n_cuts, events = alarms(open_frames(name), options.size, options.minutes, busy=busy)
                 total += [hours, n_cuts, *events]
                 lines.append([name, "busy" if busy else "idle", f"{60 * hours:.1f}", *map(str, (n_cuts, *events))])
+                print(*lines[-1], file=sys.stderr, flush=True)
     lines.append(["all", "", f"{60 * total[0]:.1f}", *(f"{number:.0f}" for number in total[1:])])
     heads = ["film", "machine", "minutes", "naive", *(f"at {per_hour:g} per hour" for per_hour in ALARMS)]
     print(machine(), table(heads, lines), sep="\n\n")
