@@ -178,6 +178,6 @@ def open_series(source: Spec, *, stop: int | None = None) -> SeriesSource:
 
 
 def open_repeatable(source: Spec, *, wanted_by: str, stop: int | None = None) -> Film | SeriesSource:
-    """Open a film or a series, which can be read again. A stream raises an error that names the caller `wanted_by`."""
+    """Open a film or a series. A stream raises an error, because the caller `wanted_by` reads its data again."""
     opened = open_source(source, stop=stop)
     return opened if isinstance(opened, SeriesSource) else require_film(opened, wanted_by=wanted_by)

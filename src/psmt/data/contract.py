@@ -1,7 +1,7 @@
 """Base classes of frame sources, the names of built-in sources, and the conversion of pixels to grey levels.
 
 ``psmt predict-video`` and ``psmt live`` take any `FrameSource`. The other commands read their data again when they
-resume after an interruption. They need a `Film` or a `psmt.data.SeriesSource`, which can be read again.
+resume after an interruption, so they need a `Film` or a `psmt.data.SeriesSource`.
 """
 
 from __future__ import annotations

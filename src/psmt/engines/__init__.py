@@ -25,7 +25,7 @@ def engine_name(device: str, dtype: str = "float64") -> str:
 def engine_for(device: str, dtype: str = "float64") -> Engine:
     """Return the engine of a device: 'cpu' (NumPy and compiled kernels), or 'cuda', 'cuda:1', ... (torch on a GPU).
 
-    'torch:cpu' is the torch engine without a GPU, which is slow but useful for tests. `device` may also be a name from
+    'torch:cpu' is the torch engine on a CPU. It is slow, but useful for tests. `device` may also be a name from
     `engine_name`. With dtype 'float32', which only torch devices accept, the lassos of coding and recovery are solved
     in single precision. Moments and embeddings stay in double precision. `DeviceError` is raised if the device or its
     dtype is unknown, torch is not installed, or there is no such GPU.

@@ -50,7 +50,7 @@ class LowRankChange(NamedTuple):
 class Resident(ABC):
     """Argument of a captured function (`Engine.capture`) that holds several arrays.
 
-    A call of the captured function copies some of these arrays. It uses the others, called resident, where they are.
+    A call of the captured function copies some of these arrays. It uses the other arrays, called resident, in place.
     """
 
     @abstractmethod
@@ -73,7 +73,7 @@ class ResidentArrays(tuple[AnyArray, ...], Resident):
 
 
 class InverseOperator(Protocol):
-    """Inverse (n_features, n_features) of a complex symmetric matrix, which can be updated by low-rank changes."""
+    """Inverse (n_features, n_features) of a complex symmetric matrix. Low-rank changes can update it."""
 
     def times(self, vectors: Array) -> Array:
         """Return the product (n_features, n) of the inverse with a real matrix `vectors` (n_features, n)."""

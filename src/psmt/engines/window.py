@@ -29,7 +29,7 @@ def second_difference(before: Array, middle: Array, after: Array) -> Array:
 
 
 def half_stencil(end: Array, beside: Array) -> Array:
-    """Return ``end - beside / 2``: the paper's second difference at an end of the window, which lacks a neighbour."""
+    """Return ``end - beside / 2``: the paper's second difference at an end of the window, without a neighbour."""
     return end - 0.5 * beside
 
 

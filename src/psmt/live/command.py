@@ -74,8 +74,8 @@ def live(
 ) -> None:
     """Show a camera or film and the model's prediction of the next frames, while the model learns.
 
-    The command opens a page in the browser, which only this machine can reach. If --host is an address that other
-    machines can reach, these need the token in the printed address. Ctrl-C ends the command.
+    The command opens a page in the browser. Only this machine can reach the page. If --host is an address that other
+    machines can reach, they need the token in the printed address. Ctrl-C ends the command.
     """
     print(f"psmt live: {source}: load libraries", file=sys.stderr, flush=True)
     try:

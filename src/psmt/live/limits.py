@@ -44,7 +44,7 @@ class _Limited(asyncio.Protocol):
         """Whether the server has to act next, so that the client is not idle."""
 
     def begin(self, others: Iterable[object]) -> None:
-        """Start to measure idle time. If too many connections in `others` are open, drop the one idle for longest."""
+        """Start to measure idle time. If too many of `others` are open, drop the connection idle for longest."""
         self.since = asyncio.get_running_loop().time()
         self._unread = 0
         open_ones = [one for one in others if isinstance(one, _Limited) and not one.transport.is_closing()]

@@ -327,7 +327,7 @@ class _Endpoints:
                 raise end
 
     def _make_room(self) -> bool:
-        """Disconnect one page that does not read, or does not send pings any more. Return whether there was one."""
+        """Disconnect one page that does not read or no longer sends pings. Return whether there was such a page."""
         before = asyncio.get_running_loop().time() - STALLED
         stalled = [viewer for viewer in self._viewers if (viewer.sending_since or before) < before]
         silent = [viewer for viewer in self._viewers if viewer.heard < before - SILENT]

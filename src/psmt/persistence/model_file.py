@@ -165,7 +165,7 @@ def _class_of(header: Header, kinds: tuple[type[Model], ...]) -> type[Model]:
 
 @np.errstate(all="ignore")
 def check_prediction(predict: Callable[[], NDArray[Any]]) -> None:
-    """Raise an error unless a loaded model predicts finite numbers: the last check of a file."""
+    """Raise an error unless a loaded model predicts finite numbers. This is the last check of a file."""
     if not np.isfinite(predict()).all():
         raise ValueError("its prediction is not finite")
 

@@ -103,7 +103,7 @@ class Archive:
     @classmethod
     @contextmanager
     def open(cls, path: str | os.PathLike[str]) -> Iterator[Self]:
-        """Yield the archive in a file, which stays open inside the context."""
+        """Yield the archive in a file. The file stays open inside the context."""
         with ExitStack() as stack:
             with trouble_named("no archive"):
                 file = stack.enter_context(reading(path, ArchiveError))

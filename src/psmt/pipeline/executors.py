@@ -61,7 +61,7 @@ def open_executor(workers: int | None = None, cluster: str | None = None) -> Ite
         Number of processes on this machine, with one thread each. None starts one per CPU. With 1, everything runs in
         this process.
     cluster : str, optional
-        Address of a Dask scheduler, such as ``tcp://host:8786``, whose workers are used instead.
+        Address of a Dask scheduler, such as ``tcp://host:8786``. Its workers are used instead of processes.
 
     Raises
     ------
@@ -180,7 +180,7 @@ def _terminal_signals_blocked() -> Iterator[None]:
 
 
 def _prepare_worker(parent: int) -> None:
-    """Set up a worker process: ignore Ctrl-C and cache warnings, and exit when the parent process has ended."""
+    """Set up a worker process: ignore Ctrl-C and each `CacheWarning`, and exit when the parent has ended."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     warnings.filterwarnings("ignore", category=CacheWarning)
 

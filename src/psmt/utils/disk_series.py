@@ -107,7 +107,7 @@ def release_pages(series: Array) -> None:
 
 
 def blocks(values: Array) -> Iterator[Array]:
-    """Yield all rows in order, as blocks (n, n_features): of 8 MiB for a `DiskSeries`, otherwise in one block."""
+    """Yield all rows in order, as blocks (n, n_features). Blocks of a `DiskSeries` have 8 MiB, others all rows."""
     if not isinstance(values, DiskSeries):
         yield values
         return

@@ -164,7 +164,7 @@ def as_floats(array: NDArray[Any], dtype: type[Float]) -> NDArray[Float]:
 
 @np.errstate(all="ignore")
 def check_numbers(values: NDArray[np.float64], *, name: str) -> None:
-    """Raise scikit-learn's error if a value is NaN or infinite, and that of `check_size` if one is too large."""
+    """Raise scikit-learn's error if a value is NaN or infinite, and `check_size`'s error if one is too large."""
     from sklearn.utils import assert_all_finite
 
     flat = values.reshape(-1)

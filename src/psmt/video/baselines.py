@@ -236,7 +236,7 @@ class RidgePixels(FrameBaseline):
         ]
 
     def _neighbourhoods(self, before: Levels, now: Levels) -> Levels:
-        """Return the inputs (height, width, n): the levels around a pixel in both frames, minus its level in `now`."""
+        """Return the inputs (height, width, n): levels around each pixel in both frames, minus its level in `now`."""
         side = 2 * self.radius + 1
         padded = np.pad(np.stack([before, now]), ((0, 0), (self.radius,) * 2, (self.radius,) * 2), mode="symmetric")
         views = sliding_window_view(padded, (side, side), axis=(1, 2))

@@ -68,8 +68,8 @@ class Candidates:
     all candidates. The correction network sees the first `n_network_inputs` of them: all bands and the running means.
     If `planes` is empty, the last change is the only complete prediction, and there are no other candidates.
 
-    Sides of tiles are multiples of 3, because neighbouring tiles are a third of a side apart. This is the smallest
-    overlap at which squared Hann windows add up to a constant.
+    Sides of tiles are multiples of 3, because neighbouring tiles are a third of a side apart. If they were farther
+    apart, squared Hann windows would not add up to a constant.
     """
 
     def __init__(self, shape: tuple[int, int], planes: Planes, kernels: FrameKernels | None = None) -> None:

@@ -121,8 +121,8 @@ class CellBlend(DeclaredState):
     def solve(self, prior: tuple[Levels, Levels] | None = None) -> None:
         """Update the `weights` (rows, columns, n_candidates). See `solved` for the prior.
 
-        After the first frames, one frame changes the weights very little. Each call then solves either the upper or the
-        lower half of the cells, in turns.
+        After the first frames, one frame changes the weights very little. Calls then solve only half of the cells, the
+        upper and the lower half in turn.
         """
         if self.frames < self._SETTLED:
             self.weights = self.solved(prior)

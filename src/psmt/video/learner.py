@@ -257,7 +257,7 @@ class FrameLearner:
             self._predicted = self._scene.current + trust * (self._predicted - self._scene.current)
 
     def _trust(self) -> float:
-        """Return a factor in [0, 1] for the predicted change, which is below 1 only in the first frames of a scene.
+        """Return a factor in [0, 1] for the predicted change. It is below 1 only in the first frames of a scene.
 
         After one change, it is below 1 in two cases. Either motion does not explain the change, which may then be
         noise. Or the change is faint, because encoders turn slow motion into jerks. After two changes, the factor is 0

@@ -149,7 +149,7 @@ class RolloutRecord(DeclaredState):
         ]
 
     def weights(self) -> list[Levels]:
-        """Return the weights (rows, columns, 1 + n_means) of rollout and running means, for each lead with scores."""
+        """Return, for each lead with scores, the weights (rows, columns, 1 + n_means) of rollout and running means."""
         return [self._weights(lead) for lead in range(LEADS) if self._has_record(lead)]
 
     def _has_record(self, lead: int) -> bool:

@@ -56,7 +56,7 @@ def open_array(
 
 
 def open_npy(path: Path, stop: int | None = None) -> ArrayFrames | SeriesSource:
-    """Open the frames or the series in a ``.npy`` file, which is memory-mapped."""
+    """Memory-map a ``.npy`` file, and open the frames or the series in it."""
     try:
         # np.load would also open archives and pickles. This maps plain numbers only.
         with trouble_named("it does not open"), reading(path) as file:

@@ -136,7 +136,7 @@ class _BoundedGzip(GzipFile):
     """Gzip reader that limits the size of each `read`. nibabel uses `read` only for headers and their extensions."""
 
     def read(self, size: int | None = -1) -> bytes:
-        """Return the next `size` bytes. Raise ValueError above 16 MiB, because a damaged file can declare any size."""
+        """Return the next `size` bytes. Raise ValueError if `size` exceeds 16 MiB: damaged files declare any size."""
         if size is None or not 0 <= size <= _LARGEST_EXTENSION:
             raise ValueError(f"an extension of its header has {size:,} bytes, more than {_LARGEST_EXTENSION:,}")
         return super().read(size)

@@ -192,7 +192,7 @@ def _reason(error: Exception) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class VideoFilm(Film):
-    """Frames of a video file. ``n_frames`` is the number that the file declares, which may be wrong by a few frames."""
+    """Frames of a video file. The number that it declares, ``n_frames``, may be wrong by a few frames."""
 
     path: Path
 

@@ -54,7 +54,7 @@ class BoldSimulation:
         Standard deviation of slow drifts, relative to that of the networks' signal.
     effect : float
         Difference between two groups. Every second subject is a patient, and the others are controls. When a state
-        ends, a patient's odds of entering the first state are this many times a control's. 1 means no difference.
+        ends, `effect` multiplies a patient's odds of entering the first state. 1 means no difference.
     seed : int
         Seed of networks, states and all subjects.
 

@@ -176,7 +176,7 @@ class GlideFilm(BuiltinFilm, IndexedFilm):
 
     @property
     def contrast(self) -> float:
-        """Return the median standard deviation of grey levels in 16 x 16 patches, which is the unit of `noise`."""
+        """Return the median standard deviation of grey levels in 16 x 16 patches. It is the unit of `noise`."""
         return _world(self.seed).contrast
 
     def _render(self, motion: GlideMotion, index: int) -> Frame:

@@ -1,4 +1,4 @@
-"""Run work in Python threads, which is enough because kernels, BLAS and FFTs release the GIL.
+"""Run work in Python threads. These suffice, because kernels, BLAS and FFTs release the GIL.
 
 Numba's own threads would make compiling slower. Some of numba's threading layers also forbid simultaneous calls
 from two threads, but two models in one process may make such calls.

@@ -183,7 +183,7 @@ def _transform(parts: Levels, spectra: Complex) -> None:
 
 
 def _transformed_back(spectra: Complex) -> Levels:
-    """Return the inverse FFT (rows, columns, size, size) of spectra (..., size, size // 2 + 1), which it overwrites."""
+    """Return the inverse FFT (rows, columns, size, size) of spectra (..., size, size // 2 + 1), and overwrite these."""
     size = spectra.shape[-2]
     parts: Levels
     if size > _SMALL:
@@ -274,7 +274,7 @@ def _phase_advance(now: Levels, cross: Levels, change: Levels) -> None:
 
 
 def _split_maps(left: Levels, taps: Levels, down: Ints, right: Ints, fine: Levels, smooth: Levels, pieces: int) -> None:
-    """Apply `_split` to maps `left` (n, height, width) in threads, which take each map in `pieces` pieces."""
+    """Apply `_split` to maps `left` (n, height, width) in threads. Each map is divided into `pieces` pieces."""
 
     def split(item: slice) -> None:
         which, piece = divmod(item.start, pieces)

@@ -61,7 +61,7 @@ def _correlate(columns: Array, target: Array, out: Array) -> None:
 
 @njit(cache=True, nogil=True, fastmath=_FAST)
 def _append(chol: Array, n: int, cross: Array) -> float:
-    """Append a unit column with inner products `cross` to a Cholesky factor of n columns. Return its squared pivot."""
+    """Append a unit column with inner products `cross` to a Cholesky factor of n columns. Return the squared pivot."""
     pivot = 1.0
     for i in range(n):
         total = cross[i]
@@ -133,7 +133,7 @@ def subtract_rows(rows: Array, support: Ints, values: Array, n: int, out: Array)
 
 @njit(cache=True, nogil=True, fastmath=_FAST)
 def _kkt_violation(columns: Array, gram: Array, target: Array, penalty: Array, n: int, work: _Workspace) -> None:
-    """Compute the KKT violations ``D'(x - D a) - penalty`` of all columns, by the Gram matrix unless it is empty.
+    """Compute the KKT violations ``D'(x - D a) - penalty`` of all columns. An empty Gram matrix is not used.
 
     The support, its coefficients a and the result are in `work`. At the optimum, the result is zero on the support and
     nowhere positive.

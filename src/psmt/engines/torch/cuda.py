@@ -125,7 +125,7 @@ def _parts(arguments: object) -> tuple[list[Tensor], list[Tensor], list[Hashable
 
 
 def _rebuilt(arguments: A, copied: list[Tensor], resident: list[Tensor]) -> A:
-    """Return the arguments with their tensors replaced by these ones, which are in the order of `_parts`."""
+    """Return the arguments with their tensors replaced by others, which are given in the order of `_parts`."""
     inputs, stay = iter(copied), iter(resident)
 
     def rebuild(argument: Any) -> Any:

@@ -33,7 +33,7 @@ _THREADS = 256  # threads of a block in the kernels of `flow.cu`, each of which 
 
 
 class TorchFrameKernels:
-    """Operations on whole frames, which are tensors of float32 or complex64 on the device.
+    """Operations on whole frames. Arrays are tensors of float32 or complex64 on the device.
 
     Arrays that depend only on the size of frames (windows, pixel indices, filters) are made once and stay on the
     device.
@@ -318,7 +318,7 @@ def _refined(before: Tensor, now: Tensor, flow: Tensor) -> Tensor:
 
 @lru_cache(32)
 def _grid(shape: torch.Size, dtype: torch.dtype, device: torch.device) -> tuple[Tensor, Tensor]:
-    """Return the positions (height, width, 2) of all pixels, from -1 to 1 as in `_between`, and a pixel's size (2,)."""
+    """Return the positions (height, width, 2) of all pixels and the size (2,) of a pixel, in units of `_between`."""
     height, width = shape
     scale = torch.tensor([2 / max(width - 1, 1), 2 / max(height - 1, 1)], dtype=dtype)
     columns, rows = torch.meshgrid(torch.arange(width), torch.arange(height), indexing="xy")
@@ -327,7 +327,7 @@ def _grid(shape: torch.Size, dtype: torch.dtype, device: torch.device) -> tuple[
 
 
 def _blurred(values: Tensor) -> Tensor:
-    """Return values (n, height, width) smoothed by a box filter, which is applied twice."""
+    """Return values (n, height, width) smoothed by applying a box filter twice."""
     compiled = kernel("flow.cu", "boxed", values.dtype, values.device, _THREADS)
     if compiled is not None:
         for _ in range(2):
