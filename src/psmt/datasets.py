@@ -82,7 +82,7 @@ def load(
     source : path, str, array, data frame, FrameSource or SeriesSource
         Anything that `psmt.data.open_source` takes, for example ``"builtin:glide?frames=2000&seed=1"``.
     stop : int, optional
-        Read at most this many frames.
+        Number of frames to read. None reads all.
     frame_size, patch_size, position
         Size of the frame, and size and place of the patch, as in `psmt.data.patches.PatchCutter`. Ignored for a series.
 

@@ -216,7 +216,7 @@ class BuiltinName(Generic[Made]):
 
 
 def check_integers(source: object, **bounds: tuple[int, ...]) -> None:
-    """Raise an error unless the given fields of `source` are integers from ``low`` on, or from ``low`` to ``high``."""
+    """Raise an error unless fields of `source` are integers in the given bounds, ``(low,)`` or ``(low, high)``."""
     for key, (low, *high) in bounds.items():
         check_count(key, getattr(source, key), minimum=low, maximum=high[0] if high else np.inf)
 

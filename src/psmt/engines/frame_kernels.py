@@ -45,7 +45,7 @@ def common_weights(whole: Array, match: Array, prior: float) -> tuple[Array, Arr
 class Tiles:
     """Positions of overlapping square tiles in a frame that is extended by mirroring at its borders.
 
-    Every pixel lies in the same number of tiles, also if the frame is smaller than a tile. Tiles with equal fields
+    Every pixel lies in the same number of tiles, even if the frame is smaller than a tile. Tiles with equal fields
     compare equal, so engines can use them as keys of a cache.
     """
 
@@ -122,7 +122,7 @@ class FrameKernels(Protocol):
     def spectra(self, frame: Levels, tiles: Tiles) -> Complex:
         """Return the Fourier coefficients (rows, columns, size, size // 2 + 1) of the windowed tiles of a frame.
 
-        The mean of each tile, weighted by the window, is subtracted first.
+        The window-weighted mean of each tile is subtracted first.
         """
 
     def next_spectra(

@@ -1,4 +1,4 @@
-"""Sliding window of codes, and sums over its codes that are updated by a few outer products per slide.
+"""Sliding window of codes, and sums over them. Each slide updates the sums by a few outer products.
 
 Adding a product and later subtracting it leaves rounding errors. The sums are therefore recomputed after as many slides
 as the window has codes, which at most doubles the cost of a slide. They are also recomputed when codes much larger than
@@ -29,7 +29,7 @@ def second_difference(before: Array, middle: Array, after: Array) -> Array:
 
 
 def half_stencil(end: Array, beside: Array) -> Array:
-    """Return ``end - beside / 2``: the paper's second difference at an end of the window, without a neighbour."""
+    """Return ``end - beside / 2``, the paper's second difference at an end of the window (with one neighbour)."""
     return end - 0.5 * beside
 
 
@@ -192,7 +192,7 @@ class CodeWindow(ABC):
 
     @abstractmethod
     def _leave(self) -> None:
-        """Remove the oldest code, and subtract it and its second difference from the sums. Add 1 to `reverted`."""
+        """Remove the oldest code. Subtract it and the second difference that begins with it. Add 1 to `reverted`."""
 
     @abstractmethod
     def _recompute(self) -> None:

@@ -69,7 +69,7 @@ class _Limited(asyncio.Protocol):
 
 
 class LimitedHTTP(H11Protocol, _Limited):
-    """HTTP connection on which each request must arrive, and each answer be read, in limited time."""
+    """HTTP connection with limited time for each request to arrive, and for each answer to be read."""
 
     timeout = REQUEST_TIMEOUT
 
@@ -151,7 +151,7 @@ class LimitedSocket(WebSocketsSansIOProtocol, _Limited):
 
 
 def _is_flood(data: bytes) -> bool:
-    """Return whether data begins with too many frames of less than 126 bytes. Parsing is 100 times slower than this."""
+    """Return whether data begins with too many frames of less than 126 bytes. Parsing would be 100 times slower."""
     at = n_frames = 0
     while n_frames <= _MAX_MESSAGES and at + 1 < len(data) and data[at] & 0x70 == 0 and 0x80 <= data[at + 1] < 0xFE:
         at += 6 + data[at + 1] - 0x80

@@ -24,7 +24,7 @@ MAX_HORIZON = 10
 
 
 class FramePrediction(NamedTuple):
-    """Predicted frame, the frame it was predicted from, and the step (number of the frame) that it predicts."""
+    """Predicted frame, the frame from which it was predicted, and its step (number of the predicted frame)."""
 
     frame: Levels
     made_from: Levels
@@ -191,7 +191,7 @@ class ScoreRow(NamedTuple):
 
 
 class LiveEvent(NamedTuple):
-    """Cut, flash or surprise. `strip` is a picture of the frame before it, the predicted frame and the true frame."""
+    """Cut, flash or surprise. `strip` shows the frame before the event, the predicted frame and the true frame."""
 
     number: int
     step: int

@@ -89,7 +89,7 @@ def open_session(
 
 
 def open_sessions(*sources: Spec, **options: Any) -> list[Session]:
-    """Return a session for each source, with the options of `open_session`. `N_PIXELS` is divided among them."""
+    """Return a session for each source, with the options of `open_session`. The sessions share `N_PIXELS`."""
     if len(sources) > MAX_SOURCES:
         raise PSMTError(f"{len(sources)} sources are too many to show at the same time; use at most {MAX_SOURCES}")
     if len(sources) > 1 and options.get("save_to") is not None:
@@ -190,7 +190,7 @@ class LiveServer:
 
 
 def _has_screen() -> bool:
-    """Return whether a browser can open a window. Otherwise a text browser would take over the terminal."""
+    """Return whether a browser can open a window. If not, a text browser would take over the terminal."""
     if sys.platform in ("win32", "darwin"):
         return True
     return any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER"))

@@ -94,9 +94,9 @@ Model = TypeVar("Model", bound=SavedModel)
 def load_model(path: str | PathLike[str], *kinds: type[Model], **place: Any) -> Model:
     """Return the model in a file, of the class that its header names.
 
-    The class must be one of `kinds`, or any imported subclass of `SavedModel` if none are given. `place` holds the
-    arguments device and dtype of the class's method `load`. `ModelFileError` is raised if the file is damaged, does not
-    match its schema, holds another class, or comes from other software or a newer version.
+    The class must be one of `kinds`. If none are given, it may be any imported subclass of `SavedModel`. `place` holds
+    the arguments device and dtype of the class's method `load`. `ModelFileError` is raised if the file is damaged, does
+    not match its schema, holds another class, or comes from other software or a newer version.
     """
     name, limit = shown(fspath(path)), one_blas_thread()
     try:

@@ -74,7 +74,7 @@ def _feed(digest: Any, value: object, where: str) -> None:
 
 @cache
 def hash_code(function: Callable[..., object]) -> str:
-    """Return a hash of psmt's source, and of the function's module if it is outside psmt, as 64 hex digits."""
+    """Return 64 hex digits, a hash of psmt's source and, if the function is outside psmt, of its module."""
     name, text = function.__module__, ""
     if name.partition(".")[0] != _PACKAGE.name:
         file = getattr(sys.modules[name], "__file__", None)
@@ -117,7 +117,7 @@ def save_result(path: Path, key: str, result: Result) -> None:
 
 
 def load_result(path: Path, key: str) -> Result | None:
-    """Return the result in a file, or None if the file is missing, damaged or has another key."""
+    """Return the result in a file, or None if the file is missing or damaged, or has another key."""
     try:
         with Archive.open(path) as archive:
             stored, _, digest = archive.comment.decode(errors="replace").partition(" ")

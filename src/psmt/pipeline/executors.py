@@ -1,6 +1,6 @@
 """Where tasks run: in this process, in processes of this machine, or on a Dask cluster.
 
-All three have the interface of `concurrent.futures` and give the same results, byte for byte.
+All three executors have the interface of `concurrent.futures` and give the same results, byte for byte.
 """
 
 import logging
@@ -168,7 +168,7 @@ def _start_resource_trackers() -> None:
 
 @contextmanager
 def _terminal_signals_blocked() -> Iterator[None]:
-    """Context that blocks Ctrl-C and hang-up. Workers started in it inherit the block. This process ends them."""
+    """Context that blocks Ctrl-C and hang-up, also in workers that start in it. This process ends the workers."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return

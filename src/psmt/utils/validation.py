@@ -215,7 +215,7 @@ _IRREGULAR = 0.15  # if this fraction of the steps of an index or more are long,
 
 
 def warn_of_mistakes(values: object, array: NDArray[np.float64]) -> None:
-    """Warn if the series given to `fit` is very short, probably transposed, or has constant columns."""
+    """Warn if the series given to `fit` is very short or probably transposed, or has constant columns."""
     (n, n_features), names = array.shape, getattr(values, "columns", getattr(values, "feature_names", None))
     if n < _FEW:
         warn(f"the series has {n} rows, which are too few to learn from; give at least {_FEW}, better some hundreds")

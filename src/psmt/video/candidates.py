@@ -183,7 +183,7 @@ class Candidates:
         return means, frame + TRACKED * (self._kernels.moved(scene.tracked, flow) - frame)
 
     def look_ahead(self, scene: Scene) -> tuple[Levels, Levels]:
-        """Return the complete predictions and all candidates. Both predict the change to the next frame.
+        """Return the complete predictions and all candidates. Both arrays predict the change to the next frame.
 
         The shapes are (len(moving_names), height, width) and (len(names), height, width). The first candidates are the
         complete predictions, split into bands of detail by differences of Gaussians.

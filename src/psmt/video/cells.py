@@ -38,7 +38,7 @@ class Grid:
     def with_limited_energy(self, predicted: Levels, last: Levels) -> Levels:
         """Return the predicted change (height, width), scaled down where it has far more energy than the last change.
 
-        Otherwise, weights learned from violent motion would predict too much once the motion has stopped.
+        Without this limit, weights learned from violent motion would predict too much once the motion has stopped.
         """
         expected, seen = (_smoothed(self.kernels.cell_energy(change, CELL)) for change in (predicted, last))
         gains = (_LIVELIER * seen / (expected + _TINY)).clip(0, 1)

@@ -109,9 +109,9 @@ class Network(DeclaredState):
     def train(self, inputs: Levels, aims: Levels) -> None:
         """Take one step of Adam for each batch of inputs (n_batches, n_crops, seen, seen, n_inputs).
 
-        The `aims` (n_batches, n_crops, crop, crop, 2) are pairs (target, unit). The loss is the mean square of ``target
-        - unit * output``. Predictions use the new weights only after `adopt` is called, so that training can run at the
-        same time as a prediction.
+        The `aims` (n_batches, n_crops, crop, crop, 2) are pairs (target, unit). The loss is the mean square of
+        ``target - unit * output``. Predictions use the new weights only after `adopt` is called, so that training can
+        run at the same time as a prediction.
         """
         steps = self._kernels.levels(float(self.steps))
         trained = self._trained(self.weights, self.mean, self.square, steps, inputs, aims)

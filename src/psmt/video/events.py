@@ -37,7 +37,7 @@ class EventDetector(AttributeState):
         self._before: Levels = np.zeros((0, 0), np.float32)
 
     def observe(self, last: Levels, frame: Levels, surprise: float, cut: bool) -> Kind | None:
-        """Return the event at a frame, in grey or in colour: 'cut', 'flash', 'surprise', or None.
+        """Return the event at a frame: 'cut', 'flash', 'surprise', or None. Frames are in grey or in colour.
 
         `last` is the frame before. `surprise` and `cut` are the attributes `surprise_` and `cut_` of the model. 'flash'
         is returned for the frame in which the earlier picture returns. The flash began at the last 'cut'.

@@ -127,7 +127,7 @@ class ExpertMixture:
         prior: Levels | tuple[()],
         learned: LearnedWeights,
     ) -> tuple[Levels, Levels]:
-        """Return the changes (n_experts, height, width) predicted by the experts, and the frame from their average."""
+        """Return the changes (n_experts, height, width) that the experts predict, and the frame by their average."""
         others = [0 * current]
         if self._candidates.rich:
             others.append(moving[self._candidates.moving_names.index("flow")])

@@ -90,7 +90,7 @@ class FrameLearner:
         return self.grid.shape if self.chroma is None else (*self.grid.shape, 3)
 
     def _begin(self, frame: Levels) -> None:
-        """Start a new scene with its first luma (height, width), an array on the device."""
+        """Start a new scene with the luma (height, width) of its first frame, which is already on the device."""
         self._scene = self._candidates.start(frame)
         self._proposals = None
         self._predicted = frame

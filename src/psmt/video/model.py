@@ -299,7 +299,7 @@ class FramePredictor(Forecaster):
         return FrameLearner.schema(FRAME_EXTRAPOLATIONS[self.extrapolation], layouts)
 
     def set_state(self, state: Mapping[str, NDArray[Any]]) -> Self:
-        """Restore the fitted model from the arrays of `get_state`, made by a model with the same parameters."""
+        """Restore the fitted model from arrays that `get_state` of a model with the same parameters returned."""
         check_parameters(self, self._parameter_constraints)
         check_state(self.schema(state), state)
         self._restore(state)

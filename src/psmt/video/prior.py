@@ -73,9 +73,9 @@ class Prior(SavedModel):
         return np.stack([common_weights(*own, PULL)[0] for own in moments]).astype(np.float32)
 
     def for_candidates(self, names: tuple[str, ...]) -> Prior:
-        """Return this prior for candidates `names`, in this order. Candidates that it does not know get zero moments.
+        """Return this prior for candidates `names`, in this order. Candidates that it does not have get zero moments.
 
-        `ModelFileError` is raised if it knows a candidate that is not in `names`, knows one twice, or knows none.
+        `ModelFileError` is raised if it has a candidate that is not in `names`, the same candidate twice, or none.
         """
         if self.names == names:
             return self

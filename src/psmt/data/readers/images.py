@@ -48,7 +48,7 @@ class ImageFolder(IndexedFilm):
 
 
 def open_images(path: Path, stop: int | None = None) -> ImageFolder:
-    """Open the images in the folder ``path``. Hidden files, other files and subfolders are skipped."""
+    """Open the images in the folder ``path``. Hidden files, subfolders and files that are not images are skipped."""
     images = (file for file in path.iterdir() if file.suffix.lower() in SUFFIXES and not file.name.startswith("."))
     files = sorted((file for file in images if not file.is_dir()), key=natural_key)
     if not files:

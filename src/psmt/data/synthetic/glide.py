@@ -1,4 +1,4 @@
-"""The synthetic film ``builtin:glide``: a camera glides over fallen leaves without a cut. Its motion is known."""
+"""The synthetic film ``builtin:glide``: a camera glides over fallen leaves without a cut. The true motion is known."""
 
 from __future__ import annotations
 

@@ -160,7 +160,7 @@ class SparseCodes:
 
 @dataclass(frozen=True)
 class SparseSums(Sums):
-    """`Sums` that multiply vectors through the sparse codes, used where this is faster than dense matrices."""
+    """`Sums` that multiply vectors by sparse codes. They are used where this is faster than dense matrices."""
 
     codes: SparseCodes
     kept: Mask  # whether each interior second difference (n - 2,) lies within one series

@@ -118,7 +118,7 @@ class TorchEngine:
 
 
 def _swept_atoms(atoms: Tensor, used: Tensor, statistics: tuple[Tensor, Tensor]) -> tuple[Tensor]:
-    """Return the atoms (n_atoms, n_features) after a sweep over the used ones; see `Engine.sweep_atoms`."""
+    """Return the atoms (n_atoms, n_features) after a sweep over the used atoms; see `Engine.sweep_atoms`."""
     code_code, code_sample = statistics
     atoms, (n_atoms, n_features) = atoms.clone(), atoms.shape
     free = (used & (code_code.diagonal() > 0)).to(atoms.dtype)

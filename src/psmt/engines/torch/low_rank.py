@@ -172,7 +172,7 @@ def _slide_sums(
 
 
 class DenseInverse(Resident):
-    """Inverse of a complex symmetric matrix (an `InverseOperator`) that captured functions can change in place."""
+    """Inverse of a complex symmetric matrix (an `InverseOperator`). Captured functions can change it in place."""
 
     def __init__(self, matrix: Tensor) -> None:
         self._matrix = matrix
