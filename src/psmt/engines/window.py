@@ -20,7 +20,7 @@ from psmt.numerics.arrays import array_namespace, few_times, subtract_outer
 from psmt.types import Array, Ints, Mask
 
 FALL = 1e-2
-"""Sums that fall below this fraction of their peak are computed afresh, because rounding errors dominate them."""
+"""Sums that fall below this fraction of their peak are recomputed, because rounding errors dominate them."""
 
 
 def second_difference(before: Array, middle: Array, after: Array) -> Array:

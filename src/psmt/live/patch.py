@@ -28,7 +28,7 @@ VIEW_EVERY = 0.1
 """Seconds between two views. A view for each frame would cost several times more, without a visible difference."""
 
 MAX_WAITING = 50
-"""Largest number of waiting tasks, about as many as frames arrive while a dictionary is learned. More are dropped."""
+"""Largest number of waiting tasks, about as many as frames arrive while a dictionary is learned. Others are dropped."""
 
 
 class PatchModel:

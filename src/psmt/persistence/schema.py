@@ -92,10 +92,10 @@ class AttributeState:
 
 
 LARGEST_SQUARE = 1e150
-"""Largest number in sums of squares, whose square is finite. `LARGEST` is the bound for all other numbers."""
+"""Largest number in sums of squares. Its square is finite. `LARGEST` is the bound for all other numbers."""
 
 LARGEST_SINGLE = 1e16
-"""Largest number in float32 and complex64 arrays, whose square is finite."""
+"""Largest number in float32 and complex64 arrays. Its square is finite."""
 
 Size: TypeAlias = int | str
 """Length of an axis, or a name that stands for it."""

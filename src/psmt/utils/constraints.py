@@ -23,7 +23,7 @@ _MOST = 2**31 - 1  # largest count, because no memory can hold an array with mor
 _FARTHEST = 1_000_000  # largest number of steps ahead, which takes minutes; a billion would take days
 
 Constraint = Callable[[str, object], object]
-"""Function of the name and the value of a parameter, which raises an error unless the value is allowed."""
+"""Function of the name and the value of a parameter. It raises an error unless the value is allowed."""
 
 
 def check_count(name: str, value: object, *, minimum: int = 1, maximum: float = inf) -> int:

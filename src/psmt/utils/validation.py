@@ -19,7 +19,7 @@ from psmt.utils.disk_series import DiskSeries
 Float = TypeVar("Float", bound=np.floating[Any])
 
 LARGEST = 1e36
-"""Largest value in a series or in the state of a model, chosen so that the fourth power of its square is finite."""
+"""Largest value in a series or in the state of a model, chosen so that its eighth power is finite."""
 
 LARGEST_LEVEL = 1e6
 """Largest grey level, chosen so that the squares of sums of cross-spectra stay finite in float32."""

@@ -158,7 +158,7 @@ def open_text(path: Path, stop: int | None = None) -> SeriesSource:
 
 
 _LONGEST_LINE = 1 << 24
-"""Number of characters after which a line is cut, so that a file without line breaks is not read at once."""
+"""Number of characters after which a line is cut, so that a file without line breaks is not read in one piece."""
 
 _INDEX_NAMES = ("", "index", "time", "date", "datetime", "timestamp", "t", "seconds", "row", "frame", "unnamed: 0")
 """Names, in lower case, of columns that are the index of the rows if their numbers increase."""
