@@ -48,9 +48,20 @@ FIELDS: dict[str, tuple[Any, ...]] = {
     "qoffset_x": NUMBERS,
     "srow_x": tuple([value] * 4 for value in NUMBERS),
     "srow_y": tuple([value] * 4 for value in NUMBERS),
+    "srow_z": tuple([value] * 4 for value in NUMBERS),
     "magic": (b"n+1", b"ni1", b"n+2", b"n", b"", b"\xff\xff\xff\xff"),
 }
 """Fields of a NIfTI header, and what damaged or odd files have there."""
+
+AFFINES = (
+    *(np.diag([scale, scale, scale, 1.0]) for scale in (-1.0, 0.0, 1e-30, 1e30, np.nan, np.inf)),
+    np.diag([2.0, 0.0, 2.0, 1.0]),  # no height
+    np.ones((4, 4)),
+    np.eye(4)[[2, 0, 1, 3]],  # axes in another order
+    np.eye(4) + np.eye(4, k=3) * 1e6,  # far from the atlas
+    np.eye(4) + 0.9 * np.eye(4, k=1),  # sheared
+)
+"""Where the voxels of a healthy file are said to be."""
 
 CONFOUNDS = [
     *(
@@ -101,10 +112,11 @@ def _numbers(content: bytes, rng: Rng) -> bytes:
         values = np.full_like(values, odd[rng.integers(len(odd))])
     elif way == 4:
         values = 1e30 * values
+    affine = AFFINES[rng.integers(len(AFFINES))] if way == 6 else np.eye(4)
     dtypes = ("f4", "f8", "i2", "u1", "i4", "c8", "c16", ">f4", ">i2", "u2")
     kind = nibabel.Nifti2Image if way == 5 else nibabel.Nifti1Image
     with np.errstate(all="ignore"):
-        return kind(values.astype(dtypes[rng.integers(len(dtypes))]), np.eye(4)).to_bytes()
+        return kind(values.astype(dtypes[rng.integers(len(dtypes))]), affine).to_bytes()
 
 
 def _packed(content: bytes, rng: Rng) -> bytes:

@@ -23,7 +23,7 @@ from fuzz.commands import carry_out, command_line
 from fuzz.damage import NPY_HEADERS, damaged, odd_archive, with_header
 from fuzz.saved_models import KINDS, saved, use, write
 from fuzz.scans import study
-from fuzz.studies import study_line
+from fuzz.studies import compare_halves, one_surrogate, study_line
 from fuzz.zips import odd_zip
 from psmt.data import SeriesSource, open_source
 from psmt.errors import PSMTError
@@ -76,9 +76,9 @@ def alterations(number: int, folder: Path) -> Case:
     return f"{kind}: {told}", lambda: use(kind, path)
 
 
-def n_alterations() -> int:
-    """How many numbers `alterations` needs until every case has come."""
-    return len(KINDS) * max(len(_alterations(kind)) for kind in KINDS)
+def all_alterations() -> list[int]:
+    """The numbers of `alterations` for which there is a case."""
+    return [len(KINDS) * k + i for i, kind in enumerate(KINDS) for k in range(len(_alterations(kind)))]
 
 
 def models(number: int, folder: Path) -> Case:
@@ -199,8 +199,10 @@ def studies(number: int, folder: Path) -> Case:
     arguments = study_line(rng, folder)
 
     def act() -> None:
-        # How a study ends is looked at here, not how good its states are.
-        with patch("psmt.brain.states.MAX_STEPS", 3):
+        # How a study ends is looked at here, not how good its states are; nineteen surrogates are one.
+        quick = patch("psmt.experiments.brain.reproducibility.compare_halves", compare_halves)
+        one_surrogate.clear()
+        with patch("psmt.brain.states.MAX_STEPS", 3), quick:
             carry_out(arguments, drawn=number % 10 == 0)
 
     return " ".join(arguments), act

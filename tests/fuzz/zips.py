@@ -32,7 +32,7 @@ DEEP = (
 
 WAYS = (
     *("twice", "names", "link", "deep", "many", "nested", "bomb"),
-    *("local", "central", "across", "end", "around", "flags"),
+    *("local", "central", "across", "end", "around", "flags", "extra"),
 )
 
 
@@ -62,7 +62,7 @@ def odd_zip(kind: str, rng: Rng) -> tuple[str, bytes]:
     method = [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED][rng.integers(2)]
     way = WAYS[rng.integers(len(WAYS))]
     pick = int(rng.integers(len(members)))
-    attributes = 0
+    attributes, extra = 0, b""
     if way == "twice":
         members.append((members[pick][0], members[rng.integers(len(members))][1]))
     elif way == "names":
@@ -84,12 +84,16 @@ def odd_zip(kind: str, rng: Rng) -> tuple[str, bytes]:
         start = b"\x93NUMPY\x01\x00\x76\x00" + text.ljust(117).encode() + b"\n"
         members[pick] = (members[pick][0], start + bytes(4_000_000))
         method = zipfile.ZIP_DEFLATED
+    elif way == "extra":  # of ZIP64 and other kinds, cut short or with sizes and places of their own
+        numbers = b"".join(struct.pack("<Q", int(rng.choice([0, 1, 2**32, 2**63 - 1]))) for _ in range(rng.integers(4)))
+        length = len(numbers) + int(rng.choice([0, 0, 1, -1, 40_000]))
+        extra = struct.pack("<HH", int(rng.choice([1, 0x7075, 0x9901, 0xCAFE])), max(length, 0)) + numbers
     content = io.BytesIO()
     with warnings.catch_warnings(), zipfile.ZipFile(content, "w", method, compresslevel=1) as archive:
         warnings.simplefilter("ignore")  # names that come twice
         for name, data in members:
             info = zipfile.ZipInfo(name)
-            info.compress_type, info.external_attr = method, attributes
+            info.compress_type, info.external_attr, info.extra = method, attributes, extra
             archive.writestr(info, data)
     return f"{kind}: {way}", bytes(_patched(bytearray(content.getvalue()), way, rng))
 
@@ -122,4 +126,8 @@ def _patched(data: bytearray, way: str, rng: Rng) -> bytearray:
                 for place in marks:
                     flags = int.from_bytes(data[place + at : place + at + 2], "little") ^ bit
                     data[place + at : place + at + 2] = struct.pack("<H", flags)
+    elif way == "extra":  # the sizes are those of the extra field
+        at = int(rng.choice([20, 24, 42]))
+        for place in central if rng.integers(2) else central[:1]:
+            data[place + at : place + at + 4] = b"\xff" * 4
     return data
