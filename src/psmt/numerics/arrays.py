@@ -230,7 +230,7 @@ def subtract_outer(matrix: Array, left: Array, right: Array) -> Array:
 
 
 def submatrix(matrix: Array, chosen: Ints) -> Array:
-    """Return a copy (n, n) of the rows and columns of a matrix whose numbers are in `chosen` (n,)."""
+    """Return a copy (n, n) of the rows and columns `chosen` (n,) of a matrix."""
     if not is_numpy_array(matrix):
         return matrix[chosen[:, None], chosen]
     part = np.empty((len(chosen), len(chosen)))

@@ -12,12 +12,12 @@ _HALVINGS = 52  # bisections, after which an eigenvalue is known to the rounding
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def lowest_tridiagonal(diagonal: Array, beside: Array, count: int) -> tuple[Array, Array]:
-    """Return the lowest eigenvalues (count,) of a matrix with this diagonal (n,) and the entries (n - 1,) beside it.
+    """Return the lowest eigenvalues (count,) and unit eigenvectors (n, count) of a symmetric tridiagonal matrix.
 
-    The second array has one eigenvector of unit norm per column (n, count). Eigenvectors of very close eigenvalues are
-    not orthogonal. Eigenvalues are bisected by Sturm's count. Eigenvectors come from the factorisations from both ends
-    of the matrix, which are joined where they fit best (Dhillon and Parlett, 2004). The loops over eigenvalues run in
-    vector registers.
+    Its entries are `diagonal` (n,) and `beside` (n - 1,). Eigenvalues are found by bisection with Sturm's count. For
+    each eigenvector, the matrix is factorised from both ends, and the two factorisations are joined where they fit best
+    (Dhillon and Parlett, 2004). Eigenvectors of very close eigenvalues are not orthogonal. Loops over eigenvalues run
+    in vector registers.
     """
     n = diagonal.size
     reach = np.zeros(n + 1)
@@ -80,7 +80,7 @@ def lowest_tridiagonal(diagonal: Array, beside: Array, count: int) -> tuple[Arra
 
 @njit(cache=True, nogil=True)
 def add_by_group(values: Array, group: Ints, sums: Array) -> None:
-    """Add the columns of `values` (n, m) to those columns of `sums` whose numbers are in `group` (m,)."""
+    """Add column j of `values` (n, m) to column ``group[j]`` of `sums`, for every j."""
     for i in range(len(values)):
         for j in range(len(group)):
             sums[i, group[j]] += values[i, j]
@@ -88,7 +88,7 @@ def add_by_group(values: Array, group: Ints, sums: Array) -> None:
 
 @njit(cache=True, nogil=True)
 def gather(matrix: Array, chosen: Ints, part: Array) -> None:
-    """Write the chosen rows and columns of a matrix to `part` (n, n). NumPy's indexing takes four times as long."""
+    """Copy the rows and columns `chosen` (n,) of a matrix to `part` (n, n). NumPy's indexing is four times slower."""
     for i in range(len(chosen)):
         row = matrix[chosen[i]]
         for j in range(len(chosen)):
