@@ -38,7 +38,7 @@ class CacheWarning(RuntimeWarning):
 
 
 class NumericalWarning(RuntimeWarning):
-    """A matrix could not be factorised with the requested regularisation, so a larger one was used."""
+    """A matrix could not be factorised with the requested regularisation, so a stronger regularisation was used."""
 
 
 class SeriesWarning(UserWarning):

@@ -31,6 +31,6 @@ def similar_columns(embedding: Any, may_link: Mask | None, engine: Engine) -> tu
 
 
 def links(atoms: NDArray[np.intp], similarity: Array, threshold: float) -> NDArray[np.int32]:
-    """Return the pairs of atoms (n_links, 2) whose cosine exceeds the threshold, sorted by atoms."""
+    """Return the sorted pairs of atoms (n_links, 2) whose cosine exceeds the threshold."""
     # Only one triangle is read, because rounding may break the symmetry of the product.
     return atoms[np.argwhere(np.triu(similarity > threshold, 1))].astype(np.int32)

@@ -138,7 +138,7 @@ class WindowMoments:
         self.window.popleft()
 
     def slide(self, code: Array, *, begins: bool = False) -> None:
-        """Add a code (n_features,) as the latest and remove the oldest. If `begins` is True, a series begins."""
+        """Remove the oldest code and add a code (n_features,). If `begins` is True, it is the first of a series."""
         self._slide = self.window.slide(code, begins=begins)
         self.changes += 1
 

@@ -61,7 +61,7 @@ class Pencil(Resident):
         return noise_curvature(self.sums.n)
 
     def times(self, vectors: Array) -> tuple[Array, Array]:
-        """Return the regularised V and S, each times the columns `vectors` (n_features, k)."""
+        """Return ``V X`` and ``S X``, with V and S regularised, where X are the `vectors` (n_features, k)."""
         covariance, rough = self.sums.times(vectors, centred=self.centred)
         covariance = add_multiple(covariance, self.noise, vectors)
         return covariance, add_multiple(rough, self.curvature * self.noise, vectors)

@@ -1,4 +1,4 @@
-"""The base class of extrapolations, and the register of all of them."""
+"""The base class of extrapolations, and the register of all extrapolations."""
 
 from __future__ import annotations
 

@@ -141,7 +141,7 @@ class Learning(FittedState):
         )
 
     def _check_activity(self, codes: Array, frames: Array) -> None:
-        """Raise an error if all codes (n, n_atoms) are zero although their frames are not."""
+        """Raise an error if all codes (n, n_atoms) are zero although the frames are not zero."""
         largest = float(np.linalg.norm(frames[-len(codes) :], axis=1).max(initial=0.0))
         if largest > 0 and not codes.any():
             raise SilentCodesError(

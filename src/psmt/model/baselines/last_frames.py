@@ -78,11 +78,11 @@ class LastFramesPredictor(AttributeState, BaseEstimator, ABC):
     @property
     @abstractmethod
     def n_last(self) -> int:
-        """Return the number of last frames from which the next one is predicted."""
+        """Return the number of last frames from which the next frame is predicted."""
 
     @abstractmethod
     def check_past(self, X: ArrayLike) -> NDArray[Any]:
-        """Validate the past frames and return them (time, ...) as numbers. There must be at least `n_last`."""
+        """Validate the past frames and return them (time, ...) as numbers. There must be at least `n_last` frames."""
 
     @abstractmethod
     def check_next(self, x: ArrayLike) -> NDArray[Any]:
@@ -134,7 +134,7 @@ class MeanFrame(SeriesBaseline):
 
     @property
     def n_last(self) -> int:
-        """Return the number of last frames from which the next one is predicted."""
+        """Return the number of last frames from which the next frame is predicted."""
         return self.window
 
     def next_frame(self, last: Array) -> Array:

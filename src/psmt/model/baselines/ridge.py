@@ -43,7 +43,7 @@ class RidgeAutoregression(SeriesBaseline):
 
     @property
     def n_last(self) -> int:
-        """Return the number of last frames from which the next one is predicted."""
+        """Return the number of last frames from which the next frame is predicted."""
         return max(ORDERS) if isinstance(self.order, str) else self.order
 
     @property
