@@ -142,7 +142,7 @@ def fit_settings(
 ) -> tuple[dict[str, Any], dict[str, str]]:
     """Adapt settings to a film of `n_frames`. Return the settings and notes on the changes, each by experiment.
 
-    If the film is too short, the numbers of atoms and codes are reduced, unless `fixed` is True. The settings of an
+    If the film is too short, the number of atoms and the window are reduced, unless `fixed` is True. The settings of an
     experiment are None if no size fits. `NotEnoughFramesError` is raised instead if `fixed` or `required` is True.
     """
     used: dict[str, Any] = {}

@@ -39,8 +39,8 @@ def read_participants(
     """Read groups, covariates and head motion from a table with the column participant_id, as in BIDS.
 
     `names` are the names of the people's scans. Each begins with a participant_id. `group` and `covariates` are names
-    of columns. If `covariates` is None, it is the columns `USUAL`, as far as the table has them. `motion` (n_people,)
-    is the mean framewise displacement if the scans have it; the column `MOTION` of the table takes precedence.
+    of columns. By default, the covariates are those columns of `USUAL` that the table has. `motion` (n_people,) is the
+    mean framewise displacement if the scans have it; the column `MOTION` of the table takes precedence.
     """
     with reading(path) as file:
         try:

@@ -170,7 +170,7 @@ def _inputs(rows: Array, order: int, first: int, stop: int) -> Array:
 
 
 def _pairs(rows: Array, order: int, ahead: Sequence[int], stop: int) -> tuple[Array, Array]:
-    """Return `_inputs` before `stop`, and targets (n, n_ahead * n_features): the rows `ahead` of each time."""
+    """Return `_inputs` before `stop`, and targets (n, n_ahead * n_features): the rows that come `ahead` steps later."""
     inputs = _inputs(rows, order, order - 1, stop)
     return inputs, np.hstack([rows[order - 1 + h : order - 1 + h + len(inputs)] for h in ahead])
 

@@ -171,7 +171,7 @@ def match(one: Array, other: Array) -> float:
 
 
 def correlation(series: Array) -> Array:
-    """Return the correlation matrix (n_regions, n_regions) of a series (time, n_regions). Constant regions have 0."""
+    """Return the correlations (n_regions, n_regions) of a series (time, n_regions). Those of constant regions are 0."""
     unit = _unit_rows(series.T)
     return np.asarray(unit @ unit.T)
 
@@ -228,7 +228,7 @@ def principal_axes(series: Array) -> Array:
 
 
 def window_number(*, series: Array, lengths: list[int], window: int, seed: int) -> Result:
-    """Cluster sliding-window correlations. Return ``number``: how many clusters have the largest mean silhouette."""
+    """Return the best ``number`` of clusters of sliding-window correlations: that of the largest mean silhouette."""
     windows = np.concatenate([_windows(own, min(window, len(own)))[0] for own in split(series, lengths)])
     windows = windows[:: -(-len(windows) // MAX_WINDOWS)]
     scores = {2: 0.0}
@@ -267,7 +267,7 @@ def hmm_states(joined: Array, lengths: list[int], n_states: int, *, n_components
 
     `joined` (all volumes, n_regions) has the series of all people, with `lengths` volumes each. Models with full
     covariances use `n_components` components, and models with diagonal covariances twice as many. Each model is fitted
-    from two initial values. The best fit has the largest (log-likelihood - that of one Gaussian) / components.
+    from two initial values. The fit with the largest (log-likelihood - that of one Gaussian) / components is used.
     """
     from hmmlearn.hmm import GaussianHMM
 

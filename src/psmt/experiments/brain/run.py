@@ -100,7 +100,7 @@ def _compare(
     }
 
     def scores(name: str, inputs: Iterable[dict[str, Any]], own: list[str], stage: str) -> dict[str, dict[str, Array]]:
-        """Run `compare_halves` on all inputs. Return scores (n_inputs,) by measure and method in `own`."""
+        """Run `compare_halves` on all inputs. Return arrays of scores by measure and method in `own`."""
         found = _each(run, name, reproducibility.compare_halves, [how | one for one in inputs], stage)
         tables = [one["states"] for one in found]
         by_method = {

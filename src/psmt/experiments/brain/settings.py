@@ -39,7 +39,7 @@ class BrainSettings(Settings):
         real(open_bound=True),
     ] = 0.05
     n_components: int = 6
-    """Number of dimensions of the trajectories in which states are found. Their variances decrease."""
+    """Number of dimensions of the trajectories in which states are found, by decreasing variance."""
     n_states: Annotated[
         int | Literal["auto"],
         Option(

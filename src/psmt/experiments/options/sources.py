@@ -70,7 +70,7 @@ class FilmOptions(Declared, ABC):
             engine_for(self.engine)
 
     def defaults_for(self, _source: Any, /) -> dict[str, Any]:
-        """Return those defaults of parameters, by name, that depend on the source."""
+        """Return the parameters whose default depends on the source, with these defaults."""
         return {}
 
     def record(self, source: Any, _material: Any, /) -> FilmRecord:
@@ -85,7 +85,7 @@ class FilmOptions(Declared, ABC):
         return None
 
     def executor(self, _n_atoms: int, /) -> AbstractContextManager[Executor | None]:
-        """Return a context manager that yields the executor of tasks. It yields None: tasks run in this process."""
+        """Return a context manager that yields the executor of tasks. Here it is None: tasks run in this process."""
         return nullcontext()
 
     @property
@@ -129,7 +129,7 @@ class TaskOptions(FilmOptions):
 def workers_for(n_atoms: int, n_cpus: int) -> int:
     """Return the number of worker processes: one per CPU, or as many as fit into `MEMORY`.
 
-    A process is assumed to need 0.25 GiB for few atoms, and 0.9 GiB for 2048 atoms: matrices (n_atoms, n_atoms).
+    A process is assumed to need 0.25 GiB for few atoms. For 2048 atoms, matrices (n_atoms, n_atoms) make it 0.9 GiB.
 
     >>> [workers_for(2048, 64), workers_for(512, 64), workers_for(64, 4)]
     [3, 11, 4]

@@ -25,7 +25,7 @@ FRAME_STYLES = {name: _STYLES.get(name, line_style(QUIET, 1.3)) for name in dict
 
 
 def scores_figure(result: VideoResult) -> Figure:
-    """Draw cuts and each method's error, frame by frame, divided by that of copying. Draw surprise below, if known."""
+    """Draw cuts and the ratio of each method's error to that of copying, by frame. Draw surprise below, if known."""
     bins = result.scores.bins
     surprised = bool(np.isfinite(bins.surprise).any())
     figure, panels = panel_figure(

@@ -202,7 +202,7 @@ class Recorder:
         self.last_event = None
 
     def get_state(self) -> Result:
-        """Return the state as arrays, without the rows of tables. ``values``, a JSON text, names the others."""
+        """Return the state as arrays, except rows of tables. ``values`` is a JSON text that names the other arrays."""
         arrays: Result = {}
 
         def store(value: Any) -> Any:

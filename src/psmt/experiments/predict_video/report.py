@@ -35,7 +35,7 @@ _SHOWN_EVENTS = 6  # number of the largest events whose pictures are on the page
 
 
 def verdict(result: VideoResult) -> str:
-    """Return sentences that say whether the frame predictor beat copying the last frame, and which methods beat it."""
+    """Return sentences that say whether the frame predictor beat copying, and which methods beat the predictor."""
     scores = result.scores
     own, wins = scores.summaries["frame_predictor"].ratio, scores.summaries["frame_predictor"].wins
     if not isfinite(own):
@@ -114,7 +114,7 @@ def _evidence(excess: Interval, other: str) -> Evidence:
 
 
 def _better_methods(scores: FilmScores) -> str:
-    """Return a sentence: which methods beat the frame predictor, and how many frames ahead do they?"""
+    """Return a sentence that says which methods beat the frame predictor, and how many frames ahead."""
     winners: dict[str, list[int]] = {}
     # For one frame ahead, all frames count, not only those at which rollouts begin.
     for step, summaries in (scores.rollouts | {1: scores.summaries}).items():

@@ -201,7 +201,7 @@ class VideoResult:
 
     @classmethod
     def from_recorder(cls, recorder: Recorder, **known: Any) -> Self:
-        """Return the result of a recorder after the last frame. The keywords are fields that it lacks."""
+        """Return the result of a recorder after the last frame. The keywords are the other fields."""
         recorder.finish()
         return cls(
             rows=recorder.rows,

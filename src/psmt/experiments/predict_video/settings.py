@@ -107,9 +107,9 @@ class VideoSettings(Settings):
 
 
 def extent(n_frames: int | None, settings: VideoSettings) -> tuple[int, int | None]:
-    """Return the start frame and the number of frames to predict. It is None for all frames that follow.
+    """Return the start frame and the number of frames to predict. This number is None for all frames that follow.
 
-    `n_frames` is the length of the film, or None if it is unknown. Raise `NotEnoughFramesError` if it is too short.
+    `n_frames` is the length of the film, or None if unknown. Raise `NotEnoughFramesError` if the film is too short.
     """
     start, horizon = settings.start, settings.horizon
     if n_frames is None:

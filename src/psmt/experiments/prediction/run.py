@@ -86,7 +86,7 @@ def predict(
 def choose_phases(
     settings: PredictionSettings, errors: Array | None, segment: Stretch | None = None
 ) -> list[FilmPhase]:
-    """Return phases at the starts in the settings. If there are none, find them from reconstruction errors (time,)."""
+    """Return phases at the starts in the settings. Without starts, find phases from reconstruction errors (time,)."""
     if settings.starts:
         return [FilmPhase(f"start-{start}", start) for start in dict.fromkeys(settings.starts)]
     if errors is None:
@@ -144,7 +144,7 @@ SIMPLE = ("copy", "mean", "linear", "pixel_gain", "ridge", "pca_var", "sfa", "mo
 
 
 class Pair(NamedTuple):
-    """A comparison of two groups of methods. The best method of each is compared, by errors against the `truth`."""
+    """A comparison of two groups of methods: the best method of each group, by errors against the `truth`."""
 
     methods: tuple[str, ...]
     others: tuple[str, ...]

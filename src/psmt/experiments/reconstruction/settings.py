@@ -50,7 +50,7 @@ class ReconstructionSettings(Settings):
             )
 
     def fitted(self, n_frames: int) -> tuple[Self | None, str]:
-        """Return settings and a note as `Settings.fitted` does. There are fewer atoms than frames."""
+        """Return settings and a note as `Settings.fitted` does. There are fewer atoms than the film has frames."""
         for size in (self.n_atoms, *smaller_sizes(self.n_atoms)):
             if size < n_frames:
                 note = f"the film has only {n_frames:,} frames, at most M = {self.n_atoms:,}; M = {size:,} was used"

@@ -1,4 +1,4 @@
-"""Run `psmt sweep`: errors for all numbers of atoms M, window lengths H and penalties λ, Table 1, and the evidence."""
+"""Run `psmt sweep`: errors (by number of atoms M, window length H and penalty λ), Table 1, and the evidence."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ class SweepResult:
                     yield lam, n_atoms, window, segment, start, stop, frame, value
 
     def table(self) -> list[Combination]:
-        """Return the entries of Table 1: one for each λ, number of atoms and window length, also if it is NaN."""
+        """Return the entries of Table 1, also those without errors, for each λ, number of atoms and window length."""
         return [
             self._combination(lam, n_atoms, window)
             for lam in self.settings.lam

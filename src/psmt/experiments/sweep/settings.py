@@ -100,7 +100,7 @@ class SweepSettings(Settings):
             )
 
     def fitted(self, n_frames: int) -> tuple[Self | None, str]:
-        """Return settings and a note as `Settings.fitted` does. They add smaller numbers of atoms if too few fit."""
+        """Return settings and a note as `Settings.fitted` does. Smaller numbers of atoms are added if too few fit."""
         whole = [size for size in self.n_atoms if max(self.windows(size)) <= n_frames]
         if len(whole) >= min(2, len(self.n_atoms)):
             return self, ""

@@ -162,7 +162,7 @@ class TopologyResult:
         return Counter(others.tolist()).most_common(count)
 
     def shown_windows(self, count: int = 5) -> Ints:
-        """Return one window from each of `count` parts of the film: where the chosen atoms' components are largest."""
+        """Return a window from each of `count` parts of the film: that with the largest components of chosen atoms."""
         sizes = np.log(self.component_size[:, list(self.chosen)]).sum(axis=1)
         parts = np.array_split(np.arange(len(self.graphs)), min(count, len(self.graphs)))
         return np.array([part[np.argmax(sizes[part])] for part in parts])

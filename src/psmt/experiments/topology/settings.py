@@ -69,7 +69,7 @@ class TopologySettings(WindowSettings):
 
     @classmethod
     def make(cls, given: Mapping[str, Any] | None = None, *, preset: str = "", **fallbacks: Any) -> Self:
-        """Return settings as `Settings.make` does. `best_of_sweep` is True without given sizes or preset 'demo'."""
+        """Return settings as `Settings.make` does. `best_of_sweep` is True unless sizes or 'demo' are given."""
         best = not {"n_atoms", "window"} & (given or {}).keys() and preset != "demo"
         return super().make({"best_of_sweep": best, **(given or {})}, preset=preset, **fallbacks)
 
