@@ -93,8 +93,8 @@ def unpack_codes(packed: Result, n_atoms: int) -> csr_array:
 def window_task(name: str, window: dict[str, Any], n_components: int, settings: Any, run: Run, **changed: Any) -> Task:
     """Return a task that calls `reconstruct_window` for a `window`, given by its patches, dictionary and codes.
 
-    `settings` has the attributes `lam` and `departures` (how the model differs from the paper). `changed` replaces
-    fields of `departures`.
+    `settings` has the attributes `lam` and `departures` (how the model differs from the paper). The keywords `changed`
+    replace fields of `departures`.
     """
     departures = replace(settings.departures, **changed)
     inputs = {**window, "n_components": n_components, "lam": settings.lam}

@@ -48,7 +48,7 @@ def phase_segment(errors: Array, *, window: int, horizon: int) -> Stretch:
 
 
 def least_window(windows: Sequence[Stretch], *, window: int, horizon: int) -> Stretch | None:
-    """Return the window of least error that has room for two phases, as in `phase_segment`, or None."""
+    """Return the window of least error with room for two phases, as in `phase_segment`. None if none has room."""
     both = 2 * (horizon + 1)
     fit = [own for own in windows if own.stop - own.start >= both and own.stop >= window + both]
     return min(fit, key=lambda own: own.mse, default=None)

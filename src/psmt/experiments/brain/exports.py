@@ -1,7 +1,7 @@
 """Exports of `psmt brain`: CSV tables, dataset_description.json, and a description of how the results were made.
 
 `TABLES` declares each table once, and `COLUMNS` (read from columns.toml) says what each column means. The files, the
-table in docs/how-to/brain.md and dataset_description.json are made from these two.
+table in docs/how-to/brain.md and dataset_description.json are made from these declarations.
 """
 
 import tomllib

@@ -16,7 +16,7 @@ from psmt.types import Array, Levels
 
 
 def nifti_file(study: Study, patterns: Array) -> Iterator[bytes] | None:
-    """Return the parts of a ``.nii.gz`` file with a volume per pattern (n, n_regions), or None without `has_maps`."""
+    """Return the parts of a ``.nii.gz`` file with one volume per pattern (n, n_regions). None if not `has_maps`."""
     if not has_maps(study):
         return None
 
@@ -70,7 +70,7 @@ def paint_regions(labels: Any, numbers: Sequence[int], pattern: Array) -> Array:
 
 
 def glass_brains(study: Study, patterns: Array) -> list[Any]:
-    """Return a picture (height, width, 3) of each pattern (n, n_regions) on a glass brain, or [] without `has_maps`."""
+    """Return pictures (height, width, 3) of patterns (n, n_regions) on glass brains. [] if not `has_maps(study)`."""
     if not has_maps(study):
         return []
     import nibabel

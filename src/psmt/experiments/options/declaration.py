@@ -142,7 +142,7 @@ def anything(_name: str, _value: object) -> None:
 
 
 def offered(cls: type) -> Iterator[Declaration]:
-    """Return the declarations of those fields of a dataclass that have a command-line option."""
+    """Yield the declarations of those fields of a dataclass that have a command-line option."""
     return (declared for declared in declarations(cls).values() if declared.option.name)
 
 

@@ -189,7 +189,7 @@ class PatchOptions(TaskOptions):
         return {"series": True, "alpha": source.n_features**0.5 / PATCH_SIDE, "n_rows": source.n_frames}
 
     def record(self, source: Film | SeriesSource, values: Array, /) -> FilmRecord:
-        """Return name, checksum and length of the source, and the position of the patch or the names of features."""
+        """Return name, checksum and length of the source. Add the position of the patch, or the names of features."""
         record = replace(super().record(source, values), n_frames=len(values))
         if _is_series(source):
             names = source.feature_names or tuple(map(str, range(source.n_features)))  # type: ignore[union-attr]

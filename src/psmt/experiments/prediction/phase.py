@@ -146,7 +146,7 @@ def error_floor(result: PhaseResult) -> float:
 
 
 def mean_log_error(result: PhaseResult, method: str, truth: Truth) -> float:
-    """Return a method's mean log MSE over the frames of a phase, as in the paper. No MSE is below `error_floor`."""
+    """Return a method's mean log MSE over the frames of a phase, as in the paper. MSEs are clipped at `error_floor`."""
     return float(np.mean(np.log(np.maximum(getattr(result.scores[method], f"vs_{truth}"), error_floor(result)))))
 
 
