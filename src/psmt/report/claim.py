@@ -279,7 +279,7 @@ def all_hold(verdicts: Sequence[Verdict]) -> Verdict:
 def decide(found: Sequence[Weighed], otherwise: Judgement = NO_CONTROLS) -> Judgement:
     """Return the judgement that decides a claim. If the list `found` is empty, return the parameter `otherwise`.
 
-    `all_hold` combines the verdicts. Of the judgements with this verdict, the one with the least strength is returned.
+    `all_hold` combines the verdicts. The result is the judgement of least strength among those with that verdict.
     """
     verdict = all_hold([own.verdict for _, own in found])
     deciding = [weighed for weighed in found if weighed[1].verdict == verdict]

@@ -110,11 +110,11 @@ def compare_halves(
 
     `series` has the preprocessed series of all people, one after the other, with `lengths` volumes each. `first` lists
     the people of the first half. If `draw` is a number, it is the seed of a `surrogate` that replaces each series. If
-    it is None, the scans themselves are used. `layers` and `states` are keyword arguments of `fit_group` and
-    `rival_states`.
+    it is None, the scans themselves are used. `layers` are keyword arguments of `fit_group`, and `states` are keyword
+    arguments of `rival_states`.
 
     The result has ``states`` (n_methods, n_measures), the mean correlation of matched states; ``networks``, the mean
-    correlation of matched atoms; and ``likelihood_gain``, the mean of `likelihood_gains` of each half on the other.
+    correlation of matched atoms; and ``likelihood_gain``, the mean of `likelihood_gains` on the left-out halves.
     """
     people, n_states, seed = split(series, lengths), states["n_states"], states["seed"]
     numbers = {"swc": states["n_window_states"]}

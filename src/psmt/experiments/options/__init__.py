@@ -1,1 +1,1 @@
-"""Declarations of parameters, and options that commands share. This package has no heavy imports: --help is fast."""
+"""Declarations of parameters, and options that commands share. For a fast --help, nothing heavy is imported."""

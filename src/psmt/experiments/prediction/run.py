@@ -50,9 +50,9 @@ def predict(
 ) -> PredictionResult:
     """Predict patches of a film, or a series (time, n_features), with all methods at many starts.
 
-    The starts are the phases, which the report shows in detail (Fig. 4), and further frames of the film. At some of
-    them, null models of the film are predicted too. The phases are the starts in the settings. If there are none,
-    `find_phases` chooses them from the `segment` and from the reconstruction `errors` (time,).
+    The starts are the phases, which the report shows in detail (Fig. 4), and further frames of the film. At some
+    starts, null models of the film are predicted too. The phases are the starts in the settings. If the settings have
+    none, `find_phases` chooses the phases from the `segment` and from the reconstruction `errors` (time,).
     """
     film = check_film(values)
     settings.check(len(film))

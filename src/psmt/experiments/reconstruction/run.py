@@ -36,7 +36,7 @@ class ReconstructionResult:
 
     @cached_property
     def sweep_segment(self) -> Stretch | None:
-        """The window with the least error among those of the sweep with room for two phases, or None if none has."""
+        """Of the sweep's windows with room for two phases, the one with the least error. None without such windows."""
         if self.search_window is None:
             return None
         return least_window(self.windows, window=self.search_window, horizon=self.settings.horizon)
@@ -82,7 +82,7 @@ def reconstruct(
 ) -> ReconstructionResult:
     """Reconstruct patches of a film, or a series (time, n_features), from one embedding of all frames.
 
-    Return the errors. If there are `windows` of a sweep, phases are searched in the one with the least error.
+    Return the errors. If there are `windows` of a sweep, phases are searched in the window with the least error.
     """
     film = check_film(values)
     settings.check(len(film))

@@ -55,7 +55,7 @@ def sweep(values: ArrayLike, settings: SweepSettings, run: Run) -> SweepResult:
 
 
 def _null_errors(film: Array, coded: Sequence[Coded], settings: SweepSettings, run: Run) -> dict[str, Errors]:
-    """Return the errors on both null models: the film with shuffled frames, and noise with its spatial spectrum."""
+    """Return the errors on both null models: shuffled frames, and noise with the spatial spectrum of the film."""
     run, rng = replace(run, name="sweep-null"), np.random.default_rng(settings.seed)
     order = rng.permutation(len(film))
     noise = draw_noise(film, rng)
