@@ -112,11 +112,16 @@ def _numbers(content: bytes, rng: Rng) -> bytes:
         values = np.full_like(values, odd[rng.integers(len(odd))])
     elif way == 4:
         values = 1e30 * values
-    affine = AFFINES[rng.integers(len(AFFINES))] if way == 6 else np.eye(4)
     dtypes = ("f4", "f8", "i2", "u1", "i4", "c8", "c16", ">f4", ">i2", "u2")
     kind = nibabel.Nifti2Image if way == 5 else nibabel.Nifti1Image
     with np.errstate(all="ignore"):
-        return kind(values.astype(dtypes[rng.integers(len(dtypes))]), affine).to_bytes()
+        content = kind(values.astype(dtypes[rng.integers(len(dtypes))]), np.eye(4)).to_bytes()
+    if way < 6:
+        return content
+    header = nibabel.Nifti1Header(content[:HEADER], check=False)  # nibabel would not write some of them
+    header["sform_code"] = 2
+    header["srow_x"], header["srow_y"], header["srow_z"], _ = AFFINES[rng.integers(len(AFFINES))]
+    return header.binaryblock + content[HEADER:]
 
 
 def _packed(content: bytes, rng: Rng) -> bytes:
