@@ -13,8 +13,8 @@ Each function returns a `Dataset` whose ``X`` (time, features) is the input of a
 **Your own data.** `load` takes the path of a film (mp4, mov, mkv, ...), of a folder of images or of a TIFF stack, and
 cuts standardised patches. It also takes a series: a ``.csv`` or ``.tsv`` table (one line per time point, one column per
 feature), a ``.mat`` file, a pandas data frame or an array ``(time, features)``. A series is not scaled, because
-`PSMT.for_series` does that. `psmt.series.join_series` joins several subjects or sessions. Read files of
-other kinds into an array first, or add a reader (see "A source" in CONTRIBUTING.md).
+`PSMT.for_series` does that. `psmt.series.join_series` joins several subjects or sessions. Read files of other kinds
+into an array first, or add a reader (see "A source" in CONTRIBUTING.md).
 
 >>> import numpy as np
 >>> data = load(np.random.default_rng(0).standard_normal((300, 31)))

@@ -282,7 +282,7 @@ def check_kind(dtype: np.dtype[Any], *, where: str) -> None:
 
 
 def scaled(pixels: NDArray[Any], *, where: str) -> Frame:
-    """Return pixels as float32 with white at 1. Floats are not scaled. NaN raises an error with the name `where`.
+    """Return pixels as float32 with white at 1. Floats are not scaled. The error for NaN names the data by `where`.
 
     >>> scaled(np.array([0, 51, 255], dtype=np.uint8), where="a doctest")
     array([0. , 0.2, 1. ], dtype=float32)

@@ -164,7 +164,7 @@ class Patches:
     def to_grey(self, standardised: ArrayLike | None = None) -> Array:
         """Return the grey levels ``values * contrast + mean`` of each patch, ``(n, features)``.
 
-        Predictions or other standardised values ``(n, features)`` can be given, to replace those of the patches.
+        If other values ``(n, features)``, such as predictions, are given as `standardised`, they are used instead.
         """
         values = self.values if standardised is None else np.asarray(standardised, dtype=np.float64)
         if values.shape != self.values.shape:

@@ -61,7 +61,7 @@ class Tiles:
 
     @property
     def lead(self) -> int:
-        """Return the number of mirrored rows above the frame. As many mirrored columns are to its left."""
+        """Return the number of mirrored rows above the frame. There are as many mirrored columns to its left."""
         return self.size - self.stride
 
     @cached_property

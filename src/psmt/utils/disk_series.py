@@ -39,7 +39,7 @@ class DiskSeries(np.memmap[Any, np.dtype[np.float64]]):
 
     @classmethod
     def write(cls, path: str | os.PathLike[str], parts: Iterable[Array]) -> DiskSeries:
-        """Write arrays (n, n_features) to one file, and return it as a series. It is deleted after its last use."""
+        """Write arrays (n, n_features) to a file, and return it as a series. The file is deleted after its last use."""
         n_features = 0
         try:
             with open(path, "wb") as file:

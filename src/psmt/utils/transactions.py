@@ -13,7 +13,7 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 def all_or_nothing(method: Method) -> Method:
-    """Decorator for a method that returns self: it then changes its object completely or not at all.
+    """Decorator for a method that returns self. The decorated method changes its object completely or not at all.
 
     The method runs on a copy made by `copy.copy`. If it succeeds, the object takes over the attributes of the copy. The
     method must not change attributes in place, because the copy shares them. Limits on BLAS threads end in any case.

@@ -48,7 +48,7 @@ class FramePredictor(Forecaster):
 
     - weights of the candidates for each cell of 8 x 8 pixels, in three bands of detail, by least squares with
       exponential forgetting. A prior, learned on other films, gives the weights in the first frames of a scene;
-    - a gain in [0, 1] for each cell, by regression of true changes on changes predicted before;
+    - a gain in [0, 1] for each cell, by regression of true changes on the changes that were predicted;
     - experts: the blend, the blend with the prior's weights, optical flow and copying are averaged with exponential
       weights, so that the model is never much worse than the best of them;
     - a correction of each pixel: a small network, trained by Adam on pixels of the last frames, predicts the remaining
@@ -61,7 +61,7 @@ class FramePredictor(Forecaster):
     frame, and `expected_mse` reports them.
 
     A frame is a cut or a flash if the prediction failed and no motion explains the frame. The model then starts again
-    from this frame with its prior, and what the cells have learned counts only a tenth.
+    from this frame with its prior, and what the cells have learned counts a tenth as much as before.
 
     Memory and time per frame do not grow with the film. `fit` is the same as `update` for each of the frames.
 
@@ -145,7 +145,7 @@ class FramePredictor(Forecaster):
         Parameters
         ----------
         frames : (time, height, width) or (time, height, width, 3) array, or a source from `psmt.open_frames`
-            Grey levels or red, green and blue, in the order of time.
+            Grey levels, or levels of red, green and blue, in the order of time.
         y : object
             Ignored.
         progress : callable, optional
