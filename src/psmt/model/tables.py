@@ -101,9 +101,7 @@ def as_table(values: Array, names: Any, library: str, index: Any, *, single: boo
         try:
             import polars
         except ModuleNotFoundError:
-            raise ImportError(
-                "transform='polars' needs polars: pip install polars, or use transform='pandas'"
-            ) from None
+            raise ImportError("predict needs polars: pip install polars, or use transform='pandas'") from None
         return polars.DataFrame(values, schema=list(names))
     import pandas as pd
 
