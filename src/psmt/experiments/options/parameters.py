@@ -93,6 +93,9 @@ def make_departures(literal: bool = False) -> Departures:
 Departed = Annotated[
     Departures,
     Option(
-        "--literal", "Follow the paper; use lam>0 (docs/explanation/departures.md).", parse=make_departures, is_flag=True
+        "--literal",
+        "Follow the paper; use lam>0 (docs/explanation/departures.md).",
+        parse=make_departures,
+        is_flag=True,
     ),
 ]
