@@ -38,6 +38,14 @@ def one_blas_thread():
 
 
 @pytest.fixture(scope="session", autouse=True)
+def quick_disk():
+    """Files are not forced to the disk, which takes milliseconds each: no test outlives a power failure."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("os.fsync", lambda _: None)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
 def small_figures():
     """Files of figures are a quarter as wide as people get them: most of the time of a tiny run would be ink."""
     from psmt.figures import png

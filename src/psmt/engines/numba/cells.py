@@ -152,7 +152,8 @@ def _solve_cells(
                     own[k * n + k] += penalty
                     right[k] += penalty * common[k]
                 _solve_positive(own.reshape(n, n), right)
-                weights[r, c] = right
+                for k in range(n):
+                    weights[r, c, k] = right[k]
 
 
 @njit(cache=True, nogil=True, fastmath=True)

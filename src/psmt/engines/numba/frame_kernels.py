@@ -43,7 +43,8 @@ class NumbaFrameKernels:
 
     def levels(self, values: ArrayLike) -> AnyArray:
         given = np.asarray(values)
-        return np.asarray(given, np.complex64 if np.iscomplexobj(given) else np.float32)
+        # In C order, because numba would compile every kernel again for parts of larger frames.
+        return np.asarray(given, np.complex64 if np.iscomplexobj(given) else np.float32, order="C")
 
     def numpy(self, values: AnyArray) -> AnyArray:
         return values
