@@ -94,7 +94,7 @@ class Recovery:
         self._posed = None if self.engine.captures else pose_columns(embedding, merge_parallel=merge_parallel)
 
     def __call__(self, point: Array, current: Array | None = None) -> Array:
-        """Return the code (n_features,) recovered from a point (n_components,). A `current` of None means zero."""
+        """Return the code (n_features,) recovered from a point (n_components,), given the current code (None: zero)."""
         return self._each(_recover, point, current)
 
     def change(self, shift: Array, current: Array | None = None) -> Array:

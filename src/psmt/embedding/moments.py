@@ -194,7 +194,7 @@ class WindowMoments:
 
     @property
     def peak_activity(self) -> Array:
-        """Return the largest sum of a code in the window, with outliers clipped. Without codes it is zero."""
+        """Return the largest sum of a code in the window, with outliers clipped. An empty window gives zero."""
         return _captured_peak(self.engine)(self.window.activities)
 
     @property

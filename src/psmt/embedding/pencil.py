@@ -67,7 +67,7 @@ class Pencil(Resident):
         return covariance, add_multiple(rough, self.curvature * self.noise, vectors)
 
     def residuals(self, vectors: Array, scaled: Array) -> Array:
-        """Return ``S x - V y`` (n_features, k), S and V regularised, for columns x of `vectors` and y of `scaled`."""
+        """Return ``S x - V y`` (n_features, k) for columns x of `vectors`, y of `scaled`, and regularised S and V."""
         xp, k = array_namespace(vectors), vectors.shape[1]
         covariance, rough = self.sums.times(xp.concat([vectors, scaled], axis=1), centred=self.centred)
         return add_multiple(rough[:, :k] - covariance[:, k:], self.noise, self.curvature * vectors - scaled)
