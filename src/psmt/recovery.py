@@ -227,7 +227,7 @@ def _recover_change(
     engine: Engine,
     tol: float,
 ) -> tuple[Array]:
-    """Return changes (n, n_features) of the current codes that move their points by the shifts (n, n_components)."""
+    """Return changes (n, n_features) of the current codes, such that their points move by shifts (n, n_components)."""
     xp, n_columns = array_namespace(shifts), len(posed.columns)
     if not n_columns:
         return (xp.zeros_like(currents),)

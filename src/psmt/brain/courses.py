@@ -74,7 +74,7 @@ def state_means(courses: Sequence[Course], n_states: int) -> Array:
 
 
 def state_connectivity(courses: Sequence[Course], state: int) -> Array:
-    """Return the correlations (n_regions, n_regions) between regions over all volumes of all people in one state.
+    """Return the correlations (n_regions, n_regions) between regions, over the volumes in a state, of all people.
 
     They are NaN for a state with fewer than `FEWEST_VOLUMES` volumes, and for a region that is constant in the state.
     The series of people are processed one by one, to save memory.

@@ -105,7 +105,7 @@ class CommandLine(Command):
         return found
 
     def job(self, given: Mapping[str, Any]) -> Job:
-        """Return the `Job` with the values that the user gave, as `values` returns them."""
+        """Return the `Job` for the options that the user gave. `given` is what the method `values` returns."""
         own = {name: value for name, value in given.items() if name in declarations(self.options)}
         return Job(command=self, given=given, options=self.options(**{"out": Path(f"psmt-{self.name}")} | own))
 

@@ -79,7 +79,7 @@ def solve_closed_form(
     n_codes: int,
     rank_tol: float = RANK_TOL,
 ) -> Embedding:
-    """Return the embedding in the `n_components` straightest directions (None: all) that are more than noise.
+    """Return the embedding in the `n_components` straightest directions. None: all directions that are not only noise.
 
     With V the covariance and S the second moment of second differences, the embedding matrix is ``P = U' V^-1/2``. The
     columns of U are the eigenvectors of ``V^-1/2 S V^-1/2`` with the smallest eigenvalues. So the rows of P are

@@ -107,10 +107,11 @@ def propose(
     *inverses: InverseOperator,
     shifts: tuple[complex, ...],
 ) -> tuple[tuple[Array, Array, Array]]:
-    """Return the matrices D, ``V D`` and ``S D``. Eigenvectors may have changed along the columns of D (n_features, m).
+    """Return D, ``V D`` and ``S D``. The columns of D (n_features, m) are proposed directions of eigenvectors.
 
-    The `inverses` are the operators ``(S - shift V)^-1`` from before the slide. Each is applied to the vectors of the
-    change, and components along the tracked `directions` are removed. Then the operators are updated in place.
+    The `inverses` are the operators ``(S - shift V)^-1`` from before the slide. Each is applied to the vectors
+    of the low-rank change, and components along the tracked `directions` are removed. Then the operators are updated in
+    place.
     """
     xp, vectors = array_namespace(directions), change.vectors.T
     along, unit = directions.T @ vectors, xp.eye(len(change.vectors), dtype=vectors.dtype, device=vectors.device)

@@ -134,8 +134,9 @@ def round_trip(
     """Learn an embedding from the codes of a `window` (window, n_atoms). Return a function that maps codes to frames.
 
     The function embeds codes, recovers codes from the embedding, and decodes these. Its arguments are two arrays
-    (time, n_atoms): the codes, and the current codes, which provide the activities of atoms that do not vary in the
-    window. It returns frames (time, n_features), or an array (n_lam, time, n_features) for several values of `lam`.
+    (time, n_atoms): the codes to embed, and the codes of the current frames. Atoms that do not vary in the window keep
+    their activities of the current frames. It returns frames (time, n_features), or an array (n_lam, time, n_features)
+    for several values of `lam`.
     """
     engine = engine_for(device)
     moments, atoms = WindowMoments.of(window, engine), engine.array(dictionary)

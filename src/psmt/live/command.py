@@ -60,7 +60,7 @@ class LiveOptions:
 
 
 def _described(session: "Session") -> str:
-    """Return the name of a session's source, the size of its frames, and their original size if that is larger."""
+    """Return the name of a session's source, the size of its frames, and the original size if frames are reduced."""
     (height, width), (whole_height, whole_width) = session.feed.shape, session.feed.original
     reduced = "" if height == whole_height else f", reduced from {whole_width} x {whole_height}"
     return f"{session.feed.name} (the whole picture, {width} x {height} pixels{reduced})"

@@ -72,7 +72,7 @@ class ForecastErrors(AttributeState):
         self._forecasts = self._forecasts[:0]
 
     def observe(self, forecast: Array, frame: Array) -> None:
-        """Record the errors of predicting a frame (n_features,). `forecast` (n_ahead, ...) was made just before it."""
+        """Record the errors of all forecasts of a frame (n_features,). The latest is `forecast` (n_ahead, ...)."""
         n_ahead = self.n_ahead
         self._forecasts = np.concatenate([self._forecasts, forecast[None]])[-n_ahead:]
         if len(self._forecasts) < n_ahead:

@@ -171,10 +171,10 @@ def write_files(folder: str | os.PathLike[str], files: Mapping[str, bytes | Iter
 
 
 def clear_stale(folder: str | os.PathLike[str], pattern: str = "*.npz") -> None:
-    """Remove temporary files that killed runs left in `folder`, for file names that match `pattern`.
+    """Remove temporary files that killed runs left in `folder`. `pattern` matches the names of the final files.
 
-    Files of processes that still run on this machine are kept. Files of other machines that share the folder are kept
-    until they have not changed for a day.
+    Files of processes that still run on this machine are kept. Files of other machines that share the folder are
+    removed if they have not changed for a day.
     """
     for path in Path(folder).glob(f".{pattern}.*.tmp"):
         *_, machine, pid, _ = path.name.split(".")

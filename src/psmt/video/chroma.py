@@ -99,7 +99,7 @@ class ChromaFollower(DeclaredState):
         self._change, self._gains = self._changed(self._state, step), self._gain.gains()
 
     def predict(self, steps: Sequence[RolloutStep], record: RolloutRecord) -> list[Levels]:
-        """Return the chroma (2, height, width) of each frame of a luma rollout, mixed by `RolloutRecord.mixed`."""
+        """Return the chroma (2, height, width) of each frame of a luma rollout that `RolloutRecord.mixed` returned."""
         state, change = self._state, self._change
         frames: list[Levels] = []
         if change is None:

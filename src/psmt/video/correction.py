@@ -243,7 +243,7 @@ class Correction(DeclaredState):
         }
 
     def undo(self) -> Callable[[], None]:
-        """Return a function that restores the present state, if `learn` was called at most once in the meantime."""
+        """Return a function that restores the present state. `learn` may be called at most once before that."""
         slot, others = self.count % self._form.frames, super().undo()
         crops = 1 * self.rows[slot], 1 * self.aims[slot]
 

@@ -93,7 +93,8 @@ class FramePredictor(Forecaster):
     cut_ : bool
         Whether the last frame was classified as a cut.
     candidate_errors_ : dict of str to float
-        Mean squared error of each complete prediction of the last frame, such as optical flow. Empty after a cut.
+        Mean squared error on the last frame of each candidate that predicts the whole change by itself, such as
+        optical flow. Empty after a cut.
 
     Examples
     --------
@@ -241,7 +242,7 @@ class FramePredictor(Forecaster):
 
     @property
     def candidate_errors_(self) -> dict[str, float]:
-        """Return the mean squared error of each complete prediction of the last frame, by name."""
+        """Return the mean squared error on the last frame of each candidate that predicts the whole change, by name."""
         check_is_fitted(self)
         return self._learner.candidate_errors
 

@@ -219,7 +219,7 @@ def _flat(spectra: Complex) -> Levels:
 
 @njit(cache=True, nogil=True, fastmath=True)
 def _cut(padded: Levels, window: Levels, stride: int, first: int, tiles: Levels) -> None:
-    """Fill `tiles` (rows, columns, size, size), from tile row `first` on. Subtract means and apply the window."""
+    """Cut rows of tiles (rows, columns, size, size), from row `first` on. Subtract tile means and apply the window."""
     rows, columns, size, _ = tiles.shape
     whole = window.sum()
     for r in range(rows):

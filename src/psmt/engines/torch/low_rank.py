@@ -1,7 +1,7 @@
 """Objects updated by low-rank changes on a torch device: the window of codes, and inverse matrices.
 
 The window is a buffer of dense codes, and a captured function updates its sums in place. An inverse is one tensor that
-is also updated in place at every slide, because on a GPU a pass over a matrix costs less than a few extra launches.
+is also updated in place at every slide. To collect changes first would take more launches, which cost more on a GPU.
 """
 
 from __future__ import annotations

@@ -178,7 +178,7 @@ class PatchOptions(TaskOptions):
     ] = False
 
     def check(self, settings: Iterable[Settings], /) -> None:
-        """Raise if an option of all commands is invalid, or if the patch does not lie inside the frame."""
+        """Raise if an option that all commands share is invalid, or if the patch does not lie inside the frame."""
         super().check(settings)
         self.cutter()
 

@@ -173,7 +173,7 @@ class VideoOptions(FilmOptions):
     SOURCE_HELP: ClassVar[str] = "Video, folder of images, .npy, .npz, camera:0, address of a stream, or builtin:glide."
 
     def check(self, settings: Iterable[Settings], /) -> None:
-        """Raise if an option of all commands, or the size of the frames, is invalid."""
+        """Raise if the size of the frames is invalid, or an option that all commands share."""
         from psmt.video import FrameReader
 
         super().check(settings)

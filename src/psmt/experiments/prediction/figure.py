@@ -1,4 +1,4 @@
-"""Figures of `psmt predict`: errors and patches of each phase (Fig. 4), all methods, and one prediction (Fig. 1)."""
+"""Figures of `psmt predict`: phases (Fig. 4), a comparison of all methods, and one prediction (Fig. 1)."""
 
 from collections.abc import Sequence
 from typing import Any, get_args

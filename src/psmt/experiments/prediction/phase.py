@@ -151,7 +151,7 @@ def mean_log_error(result: PhaseResult, method: str, truth: Truth) -> float:
 
 
 def mean_error(result: PhaseResult, method: str, truth: Truth) -> float:
-    """Return a method's mean MSE over the frames of a phase, or `error_floor` if that is larger."""
+    """Return the larger of `error_floor` and a method's mean MSE over the frames of a phase."""
     return max(float(np.mean(getattr(result.scores[method], f"vs_{truth}"))), error_floor(result))
 
 
