@@ -1,10 +1,13 @@
 """Prediction intervals: coverage while the series changes, agreement of quantiles, state, and bad calls."""
 
+from copy import copy
+
 import numpy as np
 import pytest
 
 from psmt import PSMT
 from psmt.errors import NotEnoughFramesError
+from psmt.extrapolation.dynamics import EVERY
 from psmt.model.intervals import FEWEST, KEPT, ForecastErrors, _quantile
 
 
@@ -22,6 +25,18 @@ def noisy_circle(n, scale, seed=0):
 def model():
     X = noisy_circle(900, lambda t: 1.0 if t < 600 else 3.0)
     return PSMT.for_series(n_atoms=24, random_state=0).fit(X[:400]), X
+
+
+def test_errors_are_measured_with_a_window_that_grows_back_to_its_length(model):
+    # A copy whose window stayed short predicted worse than the model, so that intervals were too wide.
+    fitted, again = model[0], copy(model[0])
+    again._receive_again(3 * EVERY, 1)  # the matrix is learned every so many frames, and so at the end
+    assert np.array_equal(again.codes_, fitted.codes_)
+    assert np.allclose(again._ahead(5), fitted._ahead(5), atol=1e-6)
+    measured = np.sqrt(np.mean(again._intervals._errors**2))
+    following = fitted._scaling.standardise(fitted.predict(model[1][400:499]) - model[1][401:500] + model[1].mean(0))
+    spread = np.std(following, axis=0).mean()
+    assert 0.7 < measured / spread < 1.4
 
 
 def covered(interval, truth):

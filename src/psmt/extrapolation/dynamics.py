@@ -127,16 +127,16 @@ class Dynamics(Extrapolation):
             self._anchor = ANCHORS.index(anchor)
 
     def learn_window(self, frames: Array, codes: Array, embedding: Array, begins: Mask) -> None:
-        """Learn the matrix, and set the state, from a window of frames (time, n_features) and codes (time, n_atoms)."""
-        self._frames, self._begins, self._since = frames, begins, 0
+        """Learn the matrix from codes (time, n_atoms) and the last of frames (n, n_features), and set the state."""
+        self._frames, self._begins, self._since = frames[-len(codes) :], begins[-len(codes) :], 0
         self.embedding = embedding[: self.n_points]
-        self._learn(frames, codes @ self.embedding.T, begins)
+        self._learn(self._frames, codes @ self.embedding.T, self._begins)
 
     def continue_series(self, frames: Array, codes: Array, embedding: Array) -> None:
         """Learn again after a new series of frames (n, n_features) has entered the window of codes (time, n_atoms)."""
         begins = np.concatenate([self._begins, np.arange(len(frames)) == 0])
         known = np.concatenate([self._frames, frames])
-        self.learn_window(known[-len(codes) :], codes, embedding, begins[-len(codes) :])
+        self.learn_window(known, codes, embedding, begins)
 
     def rewind(self, n: int, codes: Array, embedding: Array) -> None:
         """Remove the last `n` frames of the window, and learn the matrix again."""
@@ -144,8 +144,9 @@ class Dynamics(Extrapolation):
 
     def receive(self, frame: Array, code: Callable[[], Array], window: Window | None, *, begins: bool) -> None:
         """Update the state with the next frame (n_features,). If `window` is given, learn again every few frames."""
-        self._frames = np.concatenate([self._frames[1:], frame[None]])
-        self._begins = np.append(self._begins[1:], begins)
+        gone = int(window is None)  # else `learn_window` drops the frames that have left the window
+        self._frames = np.concatenate([self._frames[gone:], frame[None]])
+        self._begins = np.append(self._begins[gone:], begins)
         self._since += 1
         if window is not None and self._since >= EVERY:
             self.learn_window(self._frames, *window(), self._begins)

@@ -172,7 +172,8 @@ class PSMT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learning):
             points, pictures = self._points(latest), self.coder_.decode(latest)
             self._extrapolation.observe(self._engine.numpy(points), self._engine.numpy(pictures))
         if not self.static_window:
-            self.moments_.slide(code)
+            # Only the copy that `_receive_again` makes has a window that is not full: it grows back.
+            (self.moments_.slide if len(self.moments_) >= self.window_ else self.moments_.update)(code)
             if not self.static_embedding:
                 self._embedding = None
                 if self.uses_embedding and self.followed_.is_following:
@@ -266,7 +267,8 @@ class PSMT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learning):
     def _calibrate(self, n_ahead: int) -> ForecastErrors:
         """Return prediction errors for the latest frames, measured on a copy of the model without these frames."""
         n_known, window = len(self._watch.frames), len(self.moments_)
-        n = min(CALIBRATED + n_ahead - 1, n_known - 3, window // 2)
+        # The copy begins with two thirds of the window where it can: with less, it predicts worse than the model.
+        n = min(CALIBRATED + n_ahead - 1, n_known - 3, window // 2, max(window // 3, FEWEST + n_ahead - 1))
         if n - n_ahead + 1 < FEWEST:
             raise NotEnoughFramesError(
                 f"intervals for {n_ahead} steps need a window of at least {2 * (FEWEST + n_ahead - 1)} frames, and "
