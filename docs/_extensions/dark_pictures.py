@@ -66,6 +66,14 @@ def simplify(figure: Figure) -> None:
         for line in axes.lines:
             line.set_linewidth(max(2.2 * line.get_linewidth(), 2.5))
             line.set_markersize(1.6 * line.get_markersize())
+        if not axes.axison and axes.collections:  # a graph without the pictures of its nodes
+            for picture in list(axes.artists):
+                picture.remove()
+            axes.set(xlim=(-1.1, 1.1), aspect="auto")
+            for drawn in axes.collections:
+                drawn.set_linewidth(2.5)
+                if hasattr(drawn, "set_sizes"):
+                    drawn.set_sizes([60])
         if axes.images and axes.get_aspect() == 1.0:
             width, height = (abs(np.diff(limits).item()) for limits in (axes.get_xlim(), axes.get_ylim()))
             part = min(width / THUMBNAIL[0], height / THUMBNAIL[1])

@@ -40,6 +40,7 @@ for name, values in errors.items():
     ax.plot(speeds, values, "o-", label=name, color="0.5" if name == "mean" else None)
 ax.set(xscale="log", yscale="log", xlabel="speed (pixels per frame)", ylabel="MSE one step ahead")
 ax.set_xticks(speeds, [f"{speed:g}" for speed in speeds])
+ax.yaxis.set_major_formatter("{x:g}")
 ax.minorticks_off()
 ax.set_title("Error by speed, 40 frames each")
 ax.legend(frameon=False)

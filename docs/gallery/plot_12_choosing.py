@@ -19,9 +19,10 @@ print(f"chosen: f = {model.n_components_}, lambda = {model.lam_:g}, from {len(mo
 # code.
 
 scores = model.choice_.scores  # the walk-forward MSE of each (f, lambda)
+figure, ax = plt.subplots(figsize=(7.0, 3.6), layout="constrained")
 for f in dict.fromkeys(f for f, _ in scores):
     lams = sorted(lam for size, lam in scores if size == f)
-    plt.semilogx(lams, [scores[f, lam] for lam in lams], "o-", label="all directions" if f is None else f"f = {f}")
-plt.xlabel("lambda")
-plt.ylabel("walk-forward MSE")
-plt.legend()
+    ax.plot(lams, [scores[f, lam] for lam in lams], "o-", label="all directions" if f is None else f"f = {f}")
+ax.set(xscale="log", xlabel="lambda", ylabel="walk-forward MSE", title="Error of each pair on the end of the past")
+ax.xaxis.set_major_formatter("{x:g}")
+ax.legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1))

@@ -32,4 +32,5 @@ for name, score in scores.items():
     colour = {"copying": "black", "mean": "0.7"}.get(name)
     ax.plot(np.arange(1, len(score) + 1), score, label=f"{name} ({score.mean():.2f})", color=colour)
 ax.set(yscale="log", xlabel="step", ylabel="MSE one step ahead", title="The paper to the letter, and with departures")
+ax.yaxis.set_major_formatter("{x:g}")
 ax.legend(frameon=False, title="mean", loc="upper left", bbox_to_anchor=(1, 1))

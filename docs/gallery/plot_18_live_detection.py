@@ -39,4 +39,5 @@ for kind, colour in {"surprise": "#0072b2", "cut": "#d55e00", "flash": "#e69f00"
     own = [event for event in events if event.kind == kind]
     ax.plot([e.frame for e in own], [e.surprise for e in own], "o", color=colour, markersize=9, label=kind)
 ax.set(yscale="log", xlabel="frame", ylabel="surprise", title="Surprise of each frame, and the events")
+ax.yaxis.set_major_formatter("{x:g}")
 ax.legend(frameon=False, loc="upper left")

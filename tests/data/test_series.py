@@ -183,6 +183,7 @@ def test_a_data_frame_is_a_series_with_names():
         ("2026-01-01,1\n2026-01-02,2\n", "column 1"),
         (",a\n0,1\n1,2\n", "column 1"),
         ("Time,a\n0.5,1\n1.0,2\n", "Time"),
+        ("a,ID\n1,7\n2,8\n", "ID"),
     ],
 )
 def test_an_index_is_not_a_feature(tmp_path, text, index):

@@ -241,7 +241,7 @@ def spoiled(value, at=(7, 3)):
     [
         (spoiled(np.nan), "X has a NaN or infinite value in frame 7, column 3; remove such frames"),
         (spoiled(-np.inf), "X has a NaN or infinite value in frame 7"),
-        (np.ones(80), r"X has shape \(80,\); a series is \(time, features\): reshape each frame to one row"),
+        (np.ones(80), r"X has shape \(80,\); a series is \(time, features\)\. .*reshape\(X, \(-1, 1\)\)"),
         (np.ones((80, 4, 4)), r"X has shape \(80, 4, 4\); a series is \(time, features\)"),
         (np.ones((0, 8)), "X has 0 frames"),
         (np.ones((80, 0)), "no features; a series needs at least one column"),

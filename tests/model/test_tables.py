@@ -7,6 +7,7 @@ from sklearn import config_context
 from sklearn.model_selection import GridSearchCV, TimeSeriesSplit, cross_val_score
 
 from psmt import PSMT
+from psmt.model.tables import TableForm
 
 ROWS = np.cumsum(np.random.default_rng(1).standard_normal((120, 3)), axis=0)
 NAMES = ["temp", "wind", "rain"]
@@ -95,3 +96,9 @@ def test_scorers_of_scikit_learn_take_rows_shifted_by_one():
         np.testing.assert_allclose(scores, expected)
     search = GridSearchCV(small(), {"alpha": ["auto", 0.5]}, cv=TimeSeriesSplit(2), scoring="r2").fit(past, following)
     assert np.isfinite(search.best_score_)
+
+
+@pytest.mark.filterwarnings("error::DeprecationWarning")
+def test_dates_without_a_frequency_cause_no_warning_of_pandas():
+    dates = pd.DatetimeIndex(list(pd.date_range("2024-01-01", periods=9, freq="D")))
+    assert TableForm.of(pd.DataFrame({"a": range(9)}, index=dates)).step == "D"

@@ -50,6 +50,7 @@ class PSMTForecaster(BaseForecaster):
         "y_inner_mtype": "pd.DataFrame",
         "requires-fh-in-fit": False,
     }
+    _config: ClassVar[dict[str, Any]] = {"remember_data": False}  # the model has what it needs of the past
 
     def __init__(self, model: PSMT | None = None) -> None:
         self.model = model

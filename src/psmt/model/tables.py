@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Self
 
@@ -41,7 +42,10 @@ class TableForm:
             return form
         import pandas as pd
 
-        if isinstance(index, pd.DatetimeIndex) and (step := index.freqstr or pd.infer_freq(index)):
+        with warnings.catch_warnings():  # pandas 3.1 announces that 4 returns an offset, which is accepted below
+            warnings.simplefilter("ignore", DeprecationWarning)
+            step = isinstance(index, pd.DatetimeIndex) and (index.freqstr or pd.infer_freq(index))
+        if step:
             zone = index.tz and str(index.tz)
             last = index[-1].tz_convert("UTC").tz_localize(None) if zone else index[-1]
             return replace(form, kind="dates", last=last.isoformat(), step=getattr(step, "freqstr", step), zone=zone)

@@ -53,10 +53,7 @@ def check_series(
             way = f"by {name}.reshape({len(array)}, -1); psmt.FramePredictor takes frames (time, height, width)"
         elif isinstance(values, str | PathLike):
             way = "after reading it from the file, as by psmt.datasets.load(path).X"
-        raise ValueError(
-            f"{name} has shape {array.shape}; a series is (time, features): reshape each frame to one row. "
-            f"Reshape your data {way}"
-        )
+        raise ValueError(f"{name} has shape {array.shape}; a series is (time, features). Reshape your data {way}")
     if array.dtype.kind in "OM":  # columns of a table without a common type, or dates
         array = _numbers(array, name, names)
     if array.dtype.kind not in "buif":
@@ -191,7 +188,7 @@ def _numbers(array: NDArray[Any], name: str, columns: Any = None) -> NDArray[np.
     i, example = next(odd, (0, None))
     way = "drop it"
     if hasattr(example, "isoformat") or isinstance(example, np.datetime64 | np.timedelta64):
-        why = "one of the dates"
+        why = "a date"
         way = "drop it" if columns is None else f"make it the index, as by set_index({columns[i]!r})"
     elif isinstance(example, str):
         why = "text"

@@ -160,7 +160,7 @@ def open_text(path: Path, stop: int | None = None) -> SeriesSource:
 _LONGEST_LINE = 1 << 24
 """Number of characters after which a line is cut, so that a file without line breaks is not read in one piece."""
 
-_INDEX_NAMES = ("", "index", "time", "date", "datetime", "timestamp", "t", "seconds", "row", "frame", "unnamed: 0")
+_INDEX_NAME = re.compile(r"(index|(date)?time(stamp)?|date|t|seconds|row|frame|id|step|sample|year|unnamed: 0)?")
 """Names, in lower case, of columns that are the index of the rows if their numbers increase."""
 
 
@@ -185,7 +185,7 @@ def _index(path: Path, names: tuple[str, ...] | None, rows: Sequence[tuple[int, 
         warn_of_times(list(map(shown, texts)), steps)
         return i
     for i, name in enumerate(names or ()):
-        if name.lower() in _INDEX_NAMES and len(first) > 1 and all(is_number(fields[i]) for _, fields in rows):
+        if _INDEX_NAME.fullmatch(name.lower()) and len(first) > 1 and all(is_number(fields[i]) for _, fields in rows):
             steps = np.diff([float(fields[i]) for _, fields in rows])
             if (steps >= 0).all() and (steps > 0).any():
                 warn_of_times([shown(fields[i]) for _, fields in rows], steps)
