@@ -3,7 +3,8 @@
 Each model is fitted to the past and then walks over rows that it has not seen, one step ahead. The constants of
 `psmt.model.intervals` were chosen on other stretches (glide seed 3, cuts, shapes, highway from frame 800, brain 1, and
 a vector autoregression whose noise doubles); the rows below were not used for that. Width is the mean width divided by
-the root mean squared error of the prediction; normal errors of constant size would have 3.29 at 90%.
+the root mean squared error of the prediction; normal errors of constant size would have 3.29 at 90%. A run on all
+sources writes the table of `benchmarks/README.md`.
 """
 
 import sys
@@ -13,6 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.cuts_film import CutsFilm
+from benchmarks.page import machine, table, write_section
 from psmt import PSMT, read_patches
 from psmt.data import open_frames, open_series
 
@@ -50,15 +52,30 @@ def sources(data):
 
 
 def main():
-    """Print a table."""
+    """Print a table, and write it to the page if all sources are there."""
     warnings.simplefilter("ignore")
     data = Path(sys.argv[1] if len(sys.argv) > 1 else "/work/shared/data")
+    found = []
     print("source           rows   80%: covered  features      width   90%: covered  features      width")
     for name, model, X, start, n in sources(data):
         cells = []
         for covered, (low, high), width in zip(*[iter(walk(model, X, start, n))] * 3, strict=True):
             cells.append(f"{covered:11.3f}  {low:.2f} to {high:.2f} {width:9.2f}")
-        print(f"{name:16s} {min(n, len(X) - start) - 1:5d} {'  '.join(cells)}", flush=True)
+        rows = min(n, len(X) - start) - 1
+        print(f"{name:16s} {rows:5d} {'  '.join(cells)}", flush=True)
+        found.append([name, rows, *(text for cell in cells for text in _percent(*cell.split()[::4]))])
+    if len(found) == 8:
+        write_section("intervals", as_section(found))
+
+
+def _percent(covered, width):
+    return f"{100 * float(covered):.1f}", width
+
+
+def as_section(found):
+    """The section of the page, from rows of name, number of rows, and percent covered and width at 80% and at 90%."""
+    heads = ["source", "rows", *(f"{level}% {what}" for level in (80, 90) for what in ("covered", "width"))]
+    return f"## Intervals\n\n    python -m benchmarks.intervals\n\n{table(heads, found)}\n\n{machine()}"
 
 
 if __name__ == "__main__":

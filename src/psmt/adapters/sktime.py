@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any, ClassVar, Self
 
@@ -50,11 +51,12 @@ class PSMTForecaster(BaseForecaster):
         "y_inner_mtype": "pd.DataFrame",
         "requires-fh-in-fit": False,
     }
-    _config: ClassVar[dict[str, Any]] = {"remember_data": False}  # the model has what it needs of the past
 
     def __init__(self, model: PSMT | None = None) -> None:
         self.model = model
-        super().__init__()
+        with warnings.catch_warnings():  # sktime 1.2 announces a default of 1.3, which makes no difference here
+            warnings.simplefilter("ignore", FutureWarning)
+            super().__init__()
 
     def _fit(self, y: pd.DataFrame, X: object, fh: object) -> Self:
         model = PSMT.for_series(random_state=0) if self.model is None else clone(self.model)

@@ -134,10 +134,8 @@ def open_text(path: Path, stop: int | None = None) -> SeriesSource:
         raise FrameSourceError(f"{shown(path)} cannot be read as a table of numbers: {error}") from error
     for line, fields in rows:
         if len(fields) != n_columns:
-            raise FrameSourceError(
-                f"{shown(path)}: line {line} has {len(fields)} columns but the first line has {n_columns}; all "
-                "lines need the same number"
-            )
+            why = f"line {line} has {len(fields)} columns but the first line has {n_columns}"
+            raise FrameSourceError(f"{shown(path)}: {why}; all lines need as many, with commas between (.tsv: tabs)")
     index = _index(path, names, rows)
     label = [(names and names[i]) or f"column {i + 1}" for i in range(n_columns)]
     values = [i for i in range(n_columns) if i != index]
