@@ -54,8 +54,7 @@ class PSMTForecaster(BaseForecaster):
 
     def __init__(self, model: PSMT | None = None) -> None:
         self.model = model
-        with warnings.catch_warnings():  # sktime 1.2 announces a default of 1.3, which makes no difference here
-            warnings.simplefilter("ignore", FutureWarning)
+        with warnings.catch_warnings(action="ignore", category=FutureWarning):  # sktime 1.2 announces a default of 1.3
             super().__init__()
 
     def _fit(self, y: pd.DataFrame, X: object, fh: object) -> Self:

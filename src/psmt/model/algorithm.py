@@ -172,7 +172,6 @@ class PSMT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learning):
             points, pictures = self._points(latest), self.coder_.decode(latest)
             self._extrapolation.observe(self._engine.numpy(points), self._engine.numpy(pictures))
         if not self.static_window:
-            # Only the copy that `_receive_again` makes has a window that is not full: it grows back.
             (self.moments_.slide if len(self.moments_) >= self.window_ else self.moments_.update)(code)
             if not self.static_embedding:
                 self._embedding = None
@@ -278,7 +277,7 @@ class PSMT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learning):
         return PSMT._receive_again(copy(self), n, n_ahead)
 
     def _receive_again(self, n: int, n_ahead: int) -> ForecastErrors:
-        """Remove the last `n` frames, receive them again one by one, and return the errors of predicting them."""
+        """Remove the last `n` frames, receive them again as the window grows back, and return the errors."""
         frames, codes, begins = self._watch.frames, self.codes_, self.moments_.begins
         self.moments_ = WindowMoments.of(self._engine.array(codes[:-n]), self._engine, begins=begins[:-n])
         self.followed_, self._embedding, self._forecast = self._start_following(), None, None

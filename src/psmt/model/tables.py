@@ -42,8 +42,7 @@ class TableForm:
             return form
         import pandas as pd
 
-        with warnings.catch_warnings():  # pandas 3.1 announces that 4 returns an offset, which is accepted below
-            warnings.simplefilter("ignore", DeprecationWarning)
+        with warnings.catch_warnings(action="ignore", category=DeprecationWarning):  # pandas 4 returns an offset
             step = isinstance(index, pd.DatetimeIndex) and (index.freqstr or pd.infer_freq(index))
         if step:
             zone = index.tz and str(index.tz)
@@ -94,9 +93,7 @@ class TableForm:
 
     def following(self, rows: Any) -> Any:
         """Return the index of the predictions made after each row of `rows`: the labels of the rows that follow."""
-        import pandas as pd
-
-        return rows.index[1:].append(self.after(1)) if self.kind else pd.RangeIndex(1, len(rows) + 1)
+        return rows.index[1:].append(self.after(1)) if self.kind else self.after(len(rows))
 
 
 def as_table(values: Array, names: Any, library: str, index: Any, *, single: bool) -> Any:
@@ -105,7 +102,7 @@ def as_table(values: Array, names: Any, library: str, index: Any, *, single: boo
         try:
             import polars
         except ModuleNotFoundError:
-            raise ImportError("predict needs polars: pip install polars, or use transform='pandas'") from None
+            raise ImportError("transform='polars' needs polars: pip install polars, or use 'pandas'") from None
         return polars.DataFrame(values, schema=list(names))
     import pandas as pd
 
