@@ -9,7 +9,7 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass
 
-from psmt.embedding.moments import WindowMoments
+from psmt.embedding.moments import WindowMoments, covariance_of, second_moment_of_differences
 from psmt.errors import NumericalWarning
 from psmt.numerics.arrays import add_to_diagonal, array_namespace, eigh, lowest_eigenpairs, submatrix
 from psmt.numerics.rank import (
@@ -53,12 +53,20 @@ def embed_window(
     """Return the embedding of a window, solved in closed form. The parameters are those of `TemporalEmbedding`."""
     # BLAS threads are limited at any size, because beside other work they cost more time than they save.
     with moments.engine.small_work():
-        covariance = moments.covariance(centred=centred)
-        rough = moments.second_differences(half_stencils=half_stencils)
-        tol = rank_tol
+        sums, tol = moments.window.sums(half_stencils=half_stencils), rank_tol
+        xp, atoms = array_namespace(sums.total), moments.window.used()
+        if (centred and moments.cancels()) or not len(atoms):
+            covariance, atoms = moments.covariance(centred=centred), slice(None)
+        else:
+            sums = sums.part(atoms)
+            covariance = covariance_of(sums, centred=centred)
+        rough = second_moment_of_differences(sums)
         while True:
             try:
-                return solve_closed_form(covariance, rough, n_components, n_codes=len(moments), rank_tol=tol)
+                found = solve_closed_form(covariance, rough, n_components, n_codes=len(moments), rank_tol=tol)
+                matrix = xp.zeros_like(moments.window.products[: len(found)])
+                matrix[:, atoms] = found.matrix
+                return Embedding(matrix, found.eigenvalues)
             except moments.engine.linalg_errors:
                 if tol >= _LARGEST_TOL:
                     raise

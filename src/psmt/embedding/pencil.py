@@ -8,9 +8,7 @@ generalised eigenproblem ``S x = r V x`` is called a pencil. Engines record thes
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Self, cast
-
-import numpy as np
+from typing import NamedTuple, Self, cast
 
 from psmt.embedding.closed_form import noise_curvature
 from psmt.embedding.moments import covariance_of, second_moment_of_differences, variances_of
@@ -274,17 +272,12 @@ def _aligned(pencil: Pencil, matrix: Array, probe: Array) -> Array:
     order = xp.argsort(images[:, 0], stable=True)
     steps = xp.max(xp.abs(images[order[1:]] - images[order[:-1]]), axis=1)
     differs = steps > _PROPORTIONAL * xp.max(xp.abs(images))
+    if is_numpy_array(matrix) and (differs | (deviations[order[1:]] == 0)).all():
+        return matrix
     group, n = number_groups(order, differs), len(order)
-    members: Any = slice(None)
-    if is_numpy_array(matrix):  # few atoms share a group, and often none
-        members = np.flatnonzero((np.bincount(group)[group] > 1) & (deviations > 0))
-        if not len(members):
-            return matrix
-    group, own, columns = group[members], deviations[members], matrix[:, members]
-    common = sum_by_group(columns * own, group, n) / positive_or_one(sum_by_group(own[None] ** 2, group, n))
-    matrix = 1.0 * matrix
-    matrix[:, members] = xp.where(own > 0, common[:, group] * own, columns)
-    return matrix
+    weights = sum_by_group(deviations[None] ** 2, group, n)
+    common = sum_by_group(matrix * deviations, group, n) / positive_or_one(weights)
+    return xp.where(deviations > 0, common[:, group] * deviations, matrix)
 
 
 def mixed_errors(

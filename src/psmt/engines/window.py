@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from psmt.numerics.arrays import array_namespace, few_times, subtract_outer
+from psmt.numerics.arrays import array_namespace, few_times, submatrix, subtract_outer
 from psmt.types import Array, Ints, Mask
 
 FALL = 1e-2
@@ -66,6 +66,11 @@ class Sums:
         for end in self.ends:
             rough += end[:, None] * (end @ vectors)
         return self.covariance_times(vectors, centred=centred), rough
+
+    def part(self, atoms: Ints) -> Sums:
+        """Return a copy of the sums of some atoms (n,)."""
+        products, curvature = submatrix(self.products, atoms), submatrix(self.curvature, atoms)
+        return Sums(products, curvature, self.total[atoms], self.ends[:, atoms], self.n)
 
     def _averaged(self, images: Array, vectors: Array, *, centred: bool) -> Array:
         """Turn `images`, the sums of ``a a' x`` over the codes a, into ``V x`` in place, for all vectors x."""
@@ -121,6 +126,10 @@ class CodeWindow(ABC):
     def n_used(self) -> int:
         """Return the number of atoms with a non-zero entry in any code of the window."""
         return int((self.uses > 0).sum())
+
+    def used(self) -> Any:
+        """Return the atoms (n_used,) that the codes of the window use."""
+        return array_namespace(self.uses).nonzero(self.uses > 0)[0]
 
     @property
     def seams(self) -> bool:

@@ -219,14 +219,12 @@ def add_multiple(matrix: Array, factor: float, other: Array) -> Array:
 
 def subtract_outer(matrix: Array, left: Array, right: Array) -> Array:
     """Subtract the outer product of vectors (n,) and (m,) from a matrix (n, m) in place, and return the matrix."""
-    if is_numpy_array(matrix) and matrix.size and matrix.flags.c_contiguous:
-        return np.asarray(scipy.linalg.blas.dger(-1.0, right, left, a=matrix.T, overwrite_a=1).T)
+    if 0 in matrix.shape:
+        return matrix
     if is_numpy_array(matrix):
-        matrix -= left[:, None] * right
-    else:
-        own: Any = matrix  # torch's own methods
-        own.addr_(left, right, alpha=-1.0)
-    return matrix
+        return np.asarray(scipy.linalg.blas.dger(-1.0, right, left, a=matrix.T, overwrite_a=1).T)
+    own: Any = matrix  # torch's own methods
+    return cast(Array, own.addr_(left, right, alpha=-1.0))
 
 
 def submatrix(matrix: Array, chosen: Ints) -> Array:
