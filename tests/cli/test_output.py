@@ -119,18 +119,35 @@ def test_a_long_step_is_told_in_a_pipe(monkeypatch):
     monkeypatch.setattr("psmt.cli.terminal._SOONEST", 0.0)
     with redirect_stderr(io.StringIO()) as stderr, Bars("predict film", PLAN, interval=0.02) as progress:
         assert stderr.getvalue() == "psmt: predict film: load libraries, stage 1 of 3\n"
-        progress("codes", 1, 4)
+        progress("codes", 2, 8)
         sleep(0.1)
-        progress("codes", 2, 4)
+        progress("codes", 3, 8)
+        progress("codes", 4, 8)
         sleep(0.1)
-        progress("codes", 4, 4)
+        progress("codes", 8, 8)
     _, first, *_, last = stderr.getvalue().splitlines()
-    assert first == "psmt: codes: 1 of 4 after 0:00; 20% of all"
+    assert first == "psmt: codes: 2 of 8 after 0:00; 20% of all"
     assert any(
-        line.startswith("psmt: codes: 2 of 4 after 0:00; 30% of all; 0:0") for line in stderr.getvalue().splitlines()
+        line.startswith("psmt: codes: 4 of 8 after 0:00; 30% of all; 0:0") for line in stderr.getvalue().splitlines()
     )
-    assert last.startswith("psmt: codes: 4 done in 0.")
+    assert last.startswith("psmt: codes: 8 done in 0.")
     assert last.endswith(" left")
+
+
+def test_the_time_left_follows_the_last_tasks(monkeypatch):
+    """The first task compiles for 75 s, and the others take 2.5 s. A part found in the folder took no time."""
+    now = 0.0
+    monkeypatch.setattr("psmt.cli.terminal.perf_counter", lambda: now)
+    with redirect_stderr(io.StringIO()), Bars("predict rows", {"codes": 1.0}, interval=60) as progress:
+        progress("codes", 20, 100)
+        assert progress._left() == ""
+        told = []
+        for done in range(21, 31):
+            now += 75.0 if done == 21 else 2.5
+            progress("codes", done, 100)
+            told.append(progress._left())
+    assert told[:2] == ["", "3:15 left"]
+    assert told[-1] == "2:55 left"
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)

@@ -73,6 +73,28 @@ def test_rows_give_the_rows_that_follow_them():
     np.testing.assert_allclose(found, small().fit(ROWS[:80]).predict(ROWS[80:]), rtol=1e-9)
 
 
+@pytest.mark.parametrize("n", [1, 2])
+@pytest.mark.parametrize(
+    "index",
+    [
+        pd.bdate_range("2026-01-01", periods=120),
+        pd.date_range("2026-03-01", periods=120, freq="h", tz="Europe/Berlin"),
+        pd.period_range("2000-01", periods=120, freq="M"),
+        pd.Index(np.arange(120) * 0.5),
+    ],
+    ids=["business days", "hours with a zone", "months", "halves"],
+)
+def test_one_row_continues_by_the_step_of_the_fitted_table(index, n):
+    whole = table(index)
+    found = small().fit(whole[:80]).predict(whole.iloc[list(range(80, 80 + n))])  # a list of rows has no frequency
+    pd.testing.assert_index_equal(found.index, index[81 : 81 + n], check_exact=True)
+
+
+def test_one_row_with_another_index_is_counted():
+    whole = table(pd.date_range("2026-01-01", periods=120, freq="D"))
+    assert list(small().fit(whole[:80]).predict(table()[80:82]).index) == [1, 2]
+
+
 def test_set_output_is_obeyed():
     assert isinstance(small().fit(table()).set_output(transform="default").predict(2), np.ndarray)
     found = small().set_output(transform="pandas").fit(ROWS).predict(2)

@@ -24,7 +24,7 @@ _VERDICTS = (14, 17)  # widths of the columns of verdicts in letters
 INTERVAL = 15.0
 """Seconds between two progress lines of a stage if stderr is not a terminal, so that a log stays short."""
 
-_SOONEST = 2.0  # seconds of work before which the remaining time is not estimated
+_SOONEST = 2.0  # seconds of work before which the speed is not measured
 
 LOAD, DRAW = "load libraries", "draw figures"
 """Names of the first and last stage of all commands."""
@@ -90,9 +90,9 @@ class Bars:
         self._title, self._plan, self._interval = title, plan, interval
         self._stack = ExitStack()
         self._bar: Any = None
-        self._began, self._stage, self._stage_began = perf_counter(), "", perf_counter()
+        self._stage, self._stage_began, self._recent = "", perf_counter(), list[tuple[float, float]]()
         self._done = self._total = 0
-        self._reached = self._found = 0.0
+        self._reached = self._pace = 0.0
         self._lock, self._ended = Lock(), Event()
 
     def __enter__(self) -> Bars:
@@ -111,8 +111,7 @@ class Bars:
             bars = progress.Progress(*columns, console=Console(stderr=True), expand=True)
             self._bar = self._stack.enter_context(bars), bars.add_task(f"{self._title}: {LOAD}", total=1.0, left="")
         else:
-            n = len(self._plan)
-            print(f"psmt: {self._title}: {LOAD}, stage 1 of {n}", file=sys.stderr, flush=True)
+            print(f"psmt: {self._title}: {LOAD}, stage 1 of {len(self._plan)}", file=sys.stderr, flush=True)
             ticking = Thread(target=self._tick, name="psmt-progress", daemon=True)
             ticking.start()
             self._stack.callback(ticking.join)
@@ -125,19 +124,19 @@ class Bars:
     def __call__(self, stage: str, done: int, total: int) -> None:
         """Report that `done` of `total` pieces of a stage are done."""
         with self._lock:
-            starts = stage != self._stage
-            if starts:
-                self._stage, self._stage_began = stage, perf_counter()
-            self._done, self._total = done, total
-            names = list(self._plan)
+            now, self._done, self._total = perf_counter(), done, total
+            names, shares = list(self._plan), list(self._plan.values())
             place = next((i for i, name in enumerate(names) if stage.startswith(name)), None)
             if place is not None:
-                shares = [self._plan[name] for name in names]
                 within = (sum(shares[:place]) + shares[place] * done / max(total, 1)) / sum(shares)
-                reached = max(within, self._reached)
-                # What is done when a stage starts was skipped, or found in the folder. It says nothing of the speed.
-                self._found += reached - self._reached if starts else 0.0
-                self._reached = reached
+                self._reached = max(within, self._reached)
+            if stage != self._stage:  # what is done by then was skipped or found in the folder: not counted as speed
+                self._stage, self._stage_began, self._mark, self._compiles = stage, now, (now, self._reached), True
+            elif now - self._mark[0] > _SOONEST and self._reached > self._mark[1]:
+                if not self._compiles or done == total:  # the first task of a stage compiles its kernels
+                    self._recent = [*self._recent[-7:], (now - self._mark[0], self._reached - self._mark[1])]
+                    self._pace = sum(seconds for seconds, _ in self._recent) / sum(share for _, share in self._recent)
+                self._mark, self._compiles = (now, self._reached), False
         if self._bar:
             bars, task = self._bar
             shown = f"{stage} {done:,}/{total:,}" if total > 1 else stage
@@ -157,9 +156,7 @@ class Bars:
 
     def _left(self) -> str:
         """Return the estimated remaining time as text, or an empty text if it is not known."""
-        spent, worked = perf_counter() - self._began, self._reached - self._found
-        known = worked > 0.02 and spent > _SOONEST and self._reached < 1
-        return f"{clock(spent * (1 - self._reached) / worked)} left" if known else ""
+        return f"{clock(self._pace * (1 - self._reached))} left" if self._pace and self._reached < 1 else ""
 
     def _overall(self) -> str:
         """Return the progress of the whole command as text, to be appended to the progress of a stage."""

@@ -238,7 +238,7 @@ class PSMT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learning):
         check_is_fitted(self, "moments_")
         form = self._table
         if horizon is not None and (horizon if hasattr(horizon, "ndim") else as_array(horizon, name="horizon")).ndim:
-            frames, walker, form = self.check_next(horizon), deepcopy(self), TableForm.of(horizon)
+            frames, walker, form = self.check_next(horizon), deepcopy(self), TableForm.of(horizon, form)
             walked = [PSMT._with_quantiles(walker.update(frame), 1, quantiles)[:, 0] for frame in frames]
             found, single = np.swapaxes(walked, 0, 1), False
             index = form and form.following(horizon)

@@ -32,27 +32,30 @@ class TableForm:
     """Number of rows received after the table."""
 
     @classmethod
-    def of(cls, table: object) -> Self | None:
-        """Return the library and index of a data frame, or None if the object is not a data frame."""
+    def of(cls, table: object, fitted: Self | None = None) -> Self | None:
+        """Return library and index of a data frame, or None for others. One or two rows have the step of `fitted`."""
         library = type(table).__module__.partition(".")[0]
         if library not in (_PANDAS, "polars") or not hasattr(table, "columns"):
             return None
         form, index = cls(library), getattr(table, "index", None)
-        if index is None or len(index) < 3:
+        if index is None:
             return form
+        learned = None if len(index) > 2 else {fitted.kind: fitted.step} if fitted is not None else {}
         import pandas as pd
 
         with warnings.catch_warnings(action="ignore", category=DeprecationWarning):  # pandas 4 returns an offset
-            step = isinstance(index, pd.DatetimeIndex) and (index.freqstr or pd.infer_freq(index))
+            inferred = pd.infer_freq if learned is None else lambda _: learned.get("dates")
+            step = isinstance(index, pd.DatetimeIndex) and (index.freqstr or inferred(index))
         if step:
             zone = index.tz and str(index.tz)
             last = index[-1].tz_convert("UTC").tz_localize(None) if zone else index[-1]
             return replace(form, kind="dates", last=last.isoformat(), step=getattr(step, "freqstr", step), zone=zone)
         if isinstance(index, pd.PeriodIndex) and (np.diff(index.asi8) == 1).all():
             return replace(form, kind="periods", last=str(index[-1]), step=index.freqstr)
-        if pd.api.types.is_numeric_dtype(index.dtype) and len(set(np.diff(index))) == 1 and index[0] != index[1]:
-            before, last = index.to_numpy()[-2:].tolist()
-            return replace(form, kind="numbers", last=last, step=last - before)
+        if pd.api.types.is_numeric_dtype(index.dtype):
+            steps = set(np.diff(index).tolist()) if learned is None else {learned.get("numbers", 0)}
+            if len(steps) == 1 and steps != {0}:
+                return replace(form, kind="numbers", last=index.tolist()[-1], step=steps.pop())
         return form
 
     @staticmethod
