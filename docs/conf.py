@@ -134,7 +134,7 @@ def _write_options(_app: object) -> None:
         lines += ["", f"## psmt {command.name}", "", command.help.partition("\n")[0], ""]
         lines += ["| option | meaning | default |", "| --- | --- | --- |"]
         lines += [f"| `{option}` | {meaning} | {default} |" for option, meaning, default in command.rows()]
-    text = re.sub(r"\bdocs/([\w/-]+)\.md\b", r"[\1](../\1.md)", "\n".join(lines))
+    text = re.sub(r"\bdocs/([\w/-]+)\.md\b", r"[](../\1.md)", "\n".join(lines))
     (HERE / "api" / "options.md").write_text(text + "\n", encoding="utf-8")
 
 

@@ -105,7 +105,15 @@ def test_numbers_are_those_of_the_benchmarks() -> None:
 
 
 @pytest.mark.parametrize(
-    "page", ["README.md", "docs/explanation/beats.md", "docs/is-it-for-me.md", "docs/how-to/estimator.md"]
+    "page",
+    [
+        "README.md",
+        "docs/is-it-for-me.md",
+        "docs/explanation/beats.md",
+        "docs/how-to/brain.md",
+        "docs/how-to/estimator.md",
+        "docs/tutorials/surprise.md",
+    ],
 )
 def test_every_measured_number_in_a_table_names_its_benchmark(page: str) -> None:
     rows = [line for line in (ROOT / page).read_text(encoding="utf-8").splitlines() if line.startswith("|")]

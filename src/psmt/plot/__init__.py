@@ -1,4 +1,4 @@
-"""Plots of models and series. The gallery (docs/gallery) shows an example of each function.
+"""Plots of models and series. The gallery in the documentation shows an example of each function.
 
 ===============  =================================================================  =======================
 `atoms`          what layer 1 has learned                                           model, dictionary
