@@ -13,6 +13,7 @@ from psmt.data import Frame, FrameSource
 from psmt.data.contract import REC601
 from psmt.data.patches import resize_weights
 from psmt.errors import NotEnoughFramesError
+from psmt.numerics.arrays import array_namespace
 from psmt.types import Levels
 from psmt.utils.constraints import Constraint, allowing, check_parameters, count
 from psmt.utils.validation import check_levels
@@ -75,7 +76,7 @@ def resized(pixels: Frame, shape: tuple[int, int]) -> Frame:
 
 def luma(frames: Levels) -> Levels:
     """Return the Rec. 601 luma (..., height, width) of colour frames (..., height, width, 3)."""
-    return frames @ REC601
+    return frames @ array_namespace(frames).asarray(REC601, device=frames.device)
 
 
 def split(frame: Levels) -> tuple[Levels, Levels | None]:
@@ -83,13 +84,14 @@ def split(frame: Levels) -> tuple[Levels, Levels | None]:
     if frame.ndim == 2:
         return frame, None
     grey = luma(frame)
-    return grey, np.stack([frame[:, :, 0] - grey, frame[:, :, 2] - grey])
+    return grey, array_namespace(grey).stack([frame[:, :, 0] - grey, frame[:, :, 2] - grey])
 
 
 def join_colour(grey: Levels, chroma: Levels) -> Levels:
     """Return the colour frame (height, width, 3) with this luma and chroma. This is the inverse of `split`."""
-    red, green, blue = REC601
-    return np.stack([grey + chroma[0], grey - (red * chroma[0] + blue * chroma[1]) / green, grey + chroma[1]], axis=2)
+    red, green, blue = REC601.tolist()
+    middle = grey - (red * chroma[0] + blue * chroma[1]) / green
+    return array_namespace(grey).stack([grey + chroma[0], middle, grey + chroma[1]], axis=2)
 
 
 def has_colour(frames: Levels) -> bool:

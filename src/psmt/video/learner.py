@@ -110,10 +110,9 @@ class FrameLearner:
                 frames = [frame.clip(self._low, self._high) for frame in mixed]
             if self.chroma is not None:
                 chroma = self.chroma.predict(steps, self.record) or [self.chroma.current] * n_steps
-        numpy = self.grid.kernels.numpy
-        if not chroma:
-            return [numpy(frame) for frame in frames]
-        return [join_colour(numpy(frame), numpy(own)) for frame, own in zip(frames, chroma, strict=True)]
+        if chroma:
+            frames = [join_colour(frame, own) for frame, own in zip(frames, chroma, strict=True)]
+        return [self.grid.kernels.numpy(frame) for frame in frames]
 
     def snapshot(self) -> Self:
         """Return a copy whose predictions stay the same while this object learns on."""
@@ -151,8 +150,7 @@ class FrameLearner:
         `rollouts` and `correct` are the parameters `rollouts` and `correction` of `FramePredictor`.
         """
         kernels = self.grid.kernels
-        frame, chroma = split(frame)
-        now, last = kernels.levels(frame), self._scene.current
+        (now, chroma), last = split(kernels.levels(frame)), self._scene.current
         predicted = self._predicted if self._share is None else self._straight(self._share, 1)[0]
         # All figures in one array: on a GPU each transfer takes longer than the computation.
         figures = kernels.numpy(self._compared(now, last, self._scene.previous, predicted)).tolist()
@@ -162,7 +160,7 @@ class FrameLearner:
         # Only a frame that is unlike the last one can be a cut. Only then is the error of motion compensation computed.
         if self._candidates.rich and copy_error > self.cut_detector.unlike * contrast:
             flow = self._candidates.flow(last, now)
-            left = unexplained_error(kernels.numpy(last), frame, kernels.numpy(kernels.moved(last, flow)))
+            left = unexplained_error(*(kernels.numpy(one) for one in (last, now, kernels.moved(last, flow))))
         self.cut_detector.observe(error, copy_error, contrast, left)
         self._low, self._high = min(self._low, low), max(self._high, high)
         self.candidate_errors = {}

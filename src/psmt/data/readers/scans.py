@@ -120,6 +120,11 @@ def _read(path: Path, parcels: Parcels) -> Scan:
             image = nilearn.image.new_img_like(image, numbers, copy_header=True)
         masker, names = _masker(parcels, finite if remarks else None, how)
         values = masker.fit_transform(image, confounds=confounds, sample_mask=kept)
+    if not np.isfinite(values).all():
+        raise FrameSourceError(
+            f"{shown(path)} has values up to {np.nanmax(np.abs(image.get_fdata())):g}, which overflow when they are "
+            "averaged or filtered; divide them by their scale"
+        )
     regions = _region_names(masker, names, values.shape[1])
     if lost := sorted(set(names) - set(regions)):
         few = ", ".join(lost[:5]) + (", .." if len(lost) > 5 else "")
