@@ -36,9 +36,10 @@ from psmt.embedding.moments import WindowMoments
 from psmt.embedding.pencil import (
     Known,
     Pencil,
+    aligned,
+    changed,
     estimate_error,
     mixed_errors,
-    prepare,
     products_on,
     propose,
     reduce,
@@ -240,10 +241,10 @@ class Track:
         pencil, self._shifts = self._pencil(view), self._good_shifts()
         self._inverses = tuple(engine.inverse(pencil.shifted(shift)) for shift in self._shifts)
         # Captured functions refer to the operators, so they are kept here and released together with them.
-        self._propose, self._prepare = engine.capture(propose), engine.capture(prepare)
+        self._propose, self._changed = engine.capture(propose), engine.capture(changed)
         self._products_on, self._reduce = engine.capture(products_on), engine.capture(reduce)
         self._turn, self._errors = engine.capture(turn), engine.capture(mixed_errors)
-        self._estimate = engine.capture(estimate_error)
+        self._estimate, self._align = engine.capture(estimate_error), engine.capture(aligned)
 
     def _begin(self, found: Embedding, view: View) -> None:
         self.noise = float(view.noise)
@@ -274,12 +275,12 @@ class Track:
             try:
                 self._slides += 1
                 pencil = self._pencil(view)
-                exact = self._doubtful or self._slides % _EXACT == 0
-                proposals, *known = (self._propose if exact else self._prepare)(
-                    change, pencil, self.directions, self.eigenvalues, *self._inverses, shifts=self._shifts
-                )
+                present = self.directions, self.eigenvalues
+                proposals = self._propose(change, pencil, *present, *self._inverses, shifts=self._shifts)
                 try:
-                    self.error += self._rayleigh_ritz(pencil, proposals, *known)
+                    doubtful = self._doubtful or self._slides % _EXACT == 0
+                    products = None if doubtful else self._changed(self.directions, change)
+                    self.error += self._rayleigh_ritz(pencil, proposals, products)
                 except self._engine.linalg_errors:  # digits were lost
                     self._rayleigh_ritz(pencil, proposals)
                     self.error = np.inf
@@ -294,6 +295,7 @@ class Track:
                     self.error = self._measured_error(pencil)
                     if self.error > before / _FALL:
                         break
+                (self._matrix,) = self._align(pencil, self._matrix, self._probe_vectors(len(self.directions), 2))
             except self._engine.linalg_errors:
                 return False
         return self.error <= tol
@@ -332,30 +334,25 @@ class Track:
             inverse.refactorise(pencil.shifted(shift))
 
     def _rayleigh_ritz(
-        self,
-        pencil: Pencil,
-        proposals: tuple[Array, ...],
-        products: tuple[Array, ...] | None = None,
-        problem: tuple[Array, ...] | None = None,
+        self, pencil: Pencil, proposals: tuple[Array, ...], products: tuple[Array, Array] | None = None
     ) -> float:
         """Replace the tracked directions by the best in the span of tracked and proposed directions. Return the error.
 
-        `products` are the last two fields of `Known`, and `problem` is what `reduce` returns. If they are None, they
-        are computed here. The returned error is an estimate, which is valid only if `propose` made the proposals.
+        `products` are the last two fields of `Known`. If None, they are computed here. The returned error is an
+        estimate, which is valid only if `propose` made the proposals.
         """
         if products is None:
             products = self._products_on(pencil, self.directions, self.eigenvalues)
         known = Known(self.directions, self.eigenvalues, *products)
         try:
-            inner, white, *parts = problem or self._reduce(pencil, known, *proposals)
+            inner, white, *parts = self._reduce(pencil, known, *proposals)
             values, vectors = eigh(inner)
         except self._engine.linalg_errors:
             inner, white, *parts = reduce(pencil, known, *proposals, dependent=True)
             values, vectors = eigh(inner)
         block = proposals[0].shape[1] // len(self._inverses)
-        probe = self._probe_vectors(len(self.directions), 2)
         self.eigenvalues, self.directions, self._matrix, left = self._turn(
-            pencil, probe, values, vectors, white, *parts, wanted=self.wanted, block=block
+            values, vectors, white, *parts, wanted=self.wanted, block=block
         )
         return float(left)
 

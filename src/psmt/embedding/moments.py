@@ -8,7 +8,6 @@ engine updates the sums, and this module computes V and S from them.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import lru_cache
 from typing import Any, Self
 
 import numpy as np
@@ -60,11 +59,6 @@ def variances_of(squares: Array, total: Array, n: int, *, centred: bool) -> Arra
         return squares / n
     variances = (squares - total * (total / n)) / (n - 1)
     return array_namespace(squares).where(variances <= CONSTANT * squares / n, 0.0, variances)
-
-
-@lru_cache
-def _captured_peak(engine: Engine) -> Callable[[Array], Array]:
-    return engine.capture(robust_peak)
 
 
 def change_weights(n: int, *, centred: bool, half_stencils: bool) -> tuple[Array, Array]:
@@ -195,7 +189,7 @@ class WindowMoments:
     @property
     def peak_activity(self) -> Array:
         """Return the largest sum of a code in the window, with outliers clipped. An empty window gives zero."""
-        return _captured_peak(self.engine)(self.window.activities)
+        return robust_peak(self.window.activities)
 
     @property
     def total(self) -> Array:

@@ -104,7 +104,7 @@ def propose(
     eigenvalues: Array,
     *inverses: InverseOperator,
     shifts: tuple[complex, ...],
-) -> tuple[tuple[Array, Array, Array]]:
+) -> tuple[Array, Array, Array]:
     """Return D, ``V D`` and ``S D``. The columns of D (n_features, m) are proposed directions of eigenvectors.
 
     The `inverses` are the operators ``(S - shift V)^-1`` from before the slide. Each is applied to the vectors
@@ -127,7 +127,7 @@ def propose(
         inverse.subtract(images, images @ (0.5 * (core + core.mT)))
     found = _unit(xp.concat(proposed, axis=1) - directions @ xp.concat(known, axis=1))
     found = orthonormal_columns(found)  # two operators propose similar directions, whose difference matters
-    return ((found, *pencil.times(found)),)
+    return found, *pencil.times(found)
 
 
 def _unit(columns: Array) -> Array:
@@ -214,38 +214,15 @@ def reduce(
     return xp.where(valid, (inner + inner.mT) / 2, xp.nan), white, directions, proposed
 
 
-def prepare(
-    change: LowRankChange,
-    pencil: Pencil,
-    directions: Array,
-    eigenvalues: Array,
-    *inverses: InverseOperator,
-    shifts: tuple[complex, ...],
-) -> tuple[tuple[Array, ...], tuple[Array, ...], tuple[Array, ...]]:
-    """Return the results of `propose`, `changed` and `reduce` for a slide. A GPU computes them in one launch."""
-    (proposals,) = propose(change, pencil, directions, eigenvalues, *inverses, shifts=shifts)
-    products = changed(directions, change)
-    return proposals, products, reduce(pencil, Known(directions, eigenvalues, *products), *proposals)
-
-
 def turn(
-    pencil: Pencil,
-    probe: Array,
-    values: Array,
-    vectors: Array,
-    white: Array,
-    directions: Array,
-    proposed: Array,
-    *,
-    wanted: int,
-    block: int,
+    values: Array, vectors: Array, white: Array, directions: Array, proposed: Array, *, wanted: int, block: int
 ) -> tuple[Array, Array, Array, Array]:
     """Return eigenvalues (n,), directions (n_features, n), embedding matrix (wanted, n_features), and error (a scalar).
 
     The arrays `white`, `directions` and `proposed` come from `reduce`. The matrix that it returned with them has the
-    eigenvalues `values` and the eigenvectors `vectors`. Each operator proposed `block` directions. `_aligned` uses the
-    random vectors `probe` (n_features, k). The error estimates how much one more operator would turn the wanted
-    directions, given the contributions of the last two operators. It is a sine, or infinite if digits were lost.
+    eigenvalues `values` and the eigenvectors `vectors`. Each operator proposed `block` directions. The error estimates
+    how much one more operator would turn the wanted directions, given the contributions of the last two operators. It
+    is a sine, or infinite if digits were lost.
     """
     xp, n = array_namespace(values), directions.shape[1]
     part = vectors[:, :wanted] ** 2
@@ -254,11 +231,10 @@ def turn(
     error = xp.where(own > _DOUBTFUL, last / xp.sqrt(positive_or_one(before)), xp.inf)
     turned = white.mT @ vectors[:, :n]
     directions = directions @ turned[:n] + proposed @ turned[n:]
-    matrix = _aligned(pencil, fix_signs(directions[:, :wanted].T), probe)
-    return 1.0 * values[:n], directions, matrix, error
+    return 1.0 * values[:n], directions, fix_signs(directions[:, :wanted].T), error
 
 
-def _aligned(pencil: Pencil, matrix: Array, probe: Array) -> Array:
+def aligned(pencil: Pencil, matrix: Array, probe: Array) -> tuple[Array]:
     """Return the embedding matrix (f, n_features) with exactly parallel columns for atoms of proportional activity.
 
     In closed form these columns are parallel, and step 7 recovers such atoms together. But tracking leaves small
@@ -273,11 +249,11 @@ def _aligned(pencil: Pencil, matrix: Array, probe: Array) -> Array:
     steps = xp.max(xp.abs(images[order[1:]] - images[order[:-1]]), axis=1)
     differs = steps > _PROPORTIONAL * xp.max(xp.abs(images))
     if is_numpy_array(matrix) and (differs | (deviations[order[1:]] == 0)).all():
-        return matrix
+        return (matrix,)
     group, n = number_groups(order, differs), len(order)
     weights = sum_by_group(deviations[None] ** 2, group, n)
     common = sum_by_group(matrix * deviations, group, n) / positive_or_one(weights)
-    return xp.where(deviations > 0, common[:, group] * deviations, matrix)
+    return (xp.where(deviations > 0, common[:, group] * deviations, matrix),)
 
 
 def mixed_errors(

@@ -17,7 +17,7 @@ from psmt.engines.window import CodeWindow
 from psmt.types import AnyArray, Array, Mask
 
 E = TypeVar("E", bound="Engine")
-Work = TypeVar("Work", bound=Callable[..., object])
+Work = TypeVar("Work", bound=Callable[..., tuple[object, ...]])
 
 
 class LassoResult(NamedTuple):
