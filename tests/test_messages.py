@@ -165,7 +165,7 @@ def test_an_index_without_gaps_gives_no_warning(index):
 
 def test_polars_that_is_missing_is_named(model, monkeypatch):
     monkeypatch.setitem(sys.modules, "polars", None)
-    with pytest.raises(ImportError, match="needs polars: pip install polars, or use transform='pandas'"):
+    with pytest.raises(ImportError, match="needs polars: pip install polars, or use 'pandas'"):
         copy(model).set_output(transform="polars").predict()
 
 

@@ -204,6 +204,15 @@ def test_nan_voxels_and_regions_without_voxels_are_reported(nibabel, tmp_path):
     assert correlation(found.series[0][:, 0], courses[:, 0]) > 0.99
 
 
+def test_a_scan_whose_values_overflow_is_refused(nibabel, tmp_path):
+    path, atlas, _ = scan(nibabel, tmp_path / "sub.nii.gz", tr=2.0)
+    image = nibabel.load(path)
+    huge = np.full(image.shape, 3e38) * np.sign(np.random.default_rng(0).standard_normal(image.shape))
+    nibabel.save(nibabel.Nifti1Image(huge.astype(np.float32), image.affine), tmp_path / "huge.nii.gz")
+    with pytest.raises(FrameSourceError, match=r"values up to 3e\+38, which overflow"):
+        study(tmp_path / "huge.nii.gz", atlas=atlas, tr=2.0, low_pass=0.1)
+
+
 def test_confounds_of_a_table_are_removed(nibabel, tmp_path):
     path, atlas, courses = scan(nibabel, tmp_path / "sub.nii.gz")
     lines = ["a\tb", *(f"{value if t else 'n/a'}\t{t}" for t, value in enumerate(courses[:, 1]))]
