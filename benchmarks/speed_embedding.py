@@ -81,7 +81,7 @@ def _follow(n_atoms: int, n_components: int, check_every: int, target: float | N
 def _lapack(moments: WindowMoments, atoms: np.ndarray) -> float:
     """Seconds of the generalised eigenproblem of the window for some of the atoms, lifted by noise as ours is."""
     part = np.ix_(atoms, atoms)
-    noise = float(noise_variance(np.diag(moments.covariance()), RANK_TOL)) * np.eye(len(atoms))
+    noise = float(noise_variance(np.diag(moments.covariance()), RANK_TOL)) * np.eye(int(atoms.sum()))
     covariance = moments.covariance()[part] + noise
     curvature = moments.second_differences()[part] + noise_curvature(len(moments)) * noise
     begin = time.perf_counter()
