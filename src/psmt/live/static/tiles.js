@@ -18,6 +18,7 @@ export class Tiles {
     const [item, button, canvas, name, score] = ["li", "button", "canvas", "b", "small"].map((kind) => document.createElement(kind));
     button.type = "button";
     button.title = "Show this source in all panels";
+    name.textContent = `Source ${number + 1}`; // until its first frame arrives
     button.addEventListener("click", () => this.onChoose(number));
     button.append(canvas, name, score);
     item.append(button);
