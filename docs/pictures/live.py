@@ -24,7 +24,7 @@ from psmt.live.session import Session
 
 PICTURE = Path(__file__).with_name("live.png")
 SOURCE = CutsFilm(seed=3, n_cuts=8, n_pans=0, size=200)
-N_COMPILING, N_WATCHED = 60, 420
+N_COMPILING, N_WATCHED = 60, 460
 """Frames before the model is reset, and after."""
 
 MOST_DROPPED = 0.02
