@@ -272,7 +272,7 @@ class _Viewer:
 
 
 class _Endpoints:
-    """URL handlers of one session, for its tables and its web socket. Pages are told the number of sessions."""
+    """URL handlers of one session, for its tables and its web socket. Pages receive the number of sessions."""
 
     def __init__(self, session: Session, n_sessions: int) -> None:
         self._session = session

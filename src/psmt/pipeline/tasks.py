@@ -52,7 +52,7 @@ class Task:
     returns a dict of arrays that depends on nothing else."""
     inputs: Mapping[str, Any]
     """Arrays and plain values (None, bool, int, float, str, and lists, tuples or dicts of these). Views cost nothing,
-    so many tasks may share one film. A large `DiskSeries` stays on disk."""
+    so that several tasks can share one film. A large `DiskSeries` stays on disk."""
 
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):

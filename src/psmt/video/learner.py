@@ -174,7 +174,7 @@ class FrameLearner:
             self.rollout = None
             self._begin(now)
             if self.chroma is not None and chroma is not None:
-                self.chroma.begin(kernels.levels(chroma))
+                self.chroma.begin(chroma)
             return
         if self._share is not None:
             self._scene = self._candidates.update(self._scene, now, flow)
@@ -226,7 +226,7 @@ class FrameLearner:
     def _follow(self, chroma: Levels | None) -> None:
         """Learn from the true chroma (2, height, width) of the frame whose luma has just been learned."""
         if self.chroma is not None and chroma is not None:
-            self.chroma.receive(self.grid.kernels.levels(chroma), self._scene.flows[0])
+            self.chroma.receive(chroma, self._scene.flows[0])
             self._look_ahead_in_colour()
 
     def _look_ahead_in_colour(self) -> None:
