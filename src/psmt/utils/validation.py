@@ -198,10 +198,15 @@ def _numbers(array: NDArray[Any], name: str, columns: Any = None) -> NDArray[np.
     )
 
 
+def to_number(text: str) -> float:
+    """Return the number that a text represents. Raise ValueError also for ``1_5``, which Python reads as 15."""
+    return float(text.replace("_", "?"))
+
+
 def is_number(value: object) -> bool:
     """Return whether a value is a number, or a text that represents one. Dates and ``1_5`` are not numbers."""
     try:
-        float(value.replace("_", "?") if isinstance(value, str) else value)  # type: ignore[arg-type]
+        to_number(value) if isinstance(value, str) else float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError):
         return False
     return not isinstance(value, np.datetime64 | np.timedelta64)

@@ -21,7 +21,7 @@ from psmt.persistence.zip_archive import trouble_named
 from psmt.types import Array, Ints
 from psmt.utils.constraints import near_miss
 from psmt.utils.files import reading, shown, shown_names
-from psmt.utils.validation import check_series, is_number, warn, warn_of_times
+from psmt.utils.validation import check_series, is_number, to_number, warn, warn_of_times
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -221,7 +221,7 @@ def _names(fields: list[str]) -> tuple[str, ...] | None:
 
 def _numbers(fields: list[str], kept: Sequence[int], names: Sequence[str] | None, *, where: str) -> Array:
     try:
-        return np.array([float(fields[i].replace("_", "?")) for i in kept])  # Python would read 1_5 as 15
+        return np.array([to_number(fields[i]) for i in kept])
     except ValueError:
         column = next(i for i in kept if not is_number(fields[i]))
         what = f"{shown(repr(fields[column]))} is not a number" if fields[column].strip() else "the value is missing"
