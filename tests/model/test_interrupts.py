@@ -1,8 +1,7 @@
 """An exception at any line of a method leaves everything as it was or as it would have been.
 
 That is the model, its file, and the settings of the process. The quick test interrupts each method at a few lines, and
-the slow one at many. `PSMT_ALL_LINES=1` interrupts at every line of a method that has at most 3,000, and at 1,000 lines
-of a longer one.
+the slow one at more. `PSMT_LINES=100000` interrupts at every line.
 """
 
 import gc
@@ -29,8 +28,8 @@ FILM[1:] = 0.9 * FILM[:-1] + 0.1 * FILM[1:]
 COLOUR = np.stack([FILM, 0.5 * FILM, FILM[::-1]], axis=-1)
 SMALL = {"n_atoms": 12, "window": 40, "alpha": 0.1, "random_state": 0}
 
-FEW, MANY, ALL, SOME = 5, 12, 3000, 1000
-"""Lines to interrupt a method at: in the quick test, in the slow one, and at most if all are asked for (or `SOME`)."""
+FEW, MANY = 5, 12
+"""Lines to interrupt a method at, in the quick test and in the slow one. `PSMT_LINES` overrides both."""
 
 
 class Interrupts:
@@ -145,8 +144,7 @@ def few_pixels(monkeypatch):
 
 def interrupted(act, n_lines, most):
     """Interrupt `act` at lines out of `n_lines`. After each, yield its number; the settings must be those before."""
-    if os.environ.get("PSMT_ALL_LINES"):
-        most = n_lines if n_lines <= ALL else SOME
+    most = int(os.environ.get("PSMT_LINES", most))
     lines = np.random.default_rng(n_lines).permutation(n_lines)[:most] + 1
     with threadpool_limits(2, user_api="blas"):
         usual = settings()
