@@ -11,7 +11,7 @@ from psmt.utils.jit import njit
 
 FEW = 8  # vectors up to which `few_rows_times` is faster than BLAS
 _SPARE = 1 / 16  # rows for features that later get entries off the diagonal, as a fraction of all features
-_WAITING = 48  # number of vectors that are collected before they are added to the matrix
+_WAITING = 16  # vectors that are collected before they are added to the matrix; more would make the slowest step slower
 
 
 class LazyInverse:
