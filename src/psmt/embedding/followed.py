@@ -36,7 +36,6 @@ from psmt.embedding.moments import WindowMoments
 from psmt.embedding.pencil import (
     Known,
     Pencil,
-    aligned,
     changed,
     estimate_error,
     mixed_errors,
@@ -244,7 +243,7 @@ class Track:
         self._propose, self._changed = engine.capture(propose), engine.capture(changed)
         self._products_on, self._reduce = engine.capture(products_on), engine.capture(reduce)
         self._turn, self._errors = engine.capture(turn), engine.capture(mixed_errors)
-        self._estimate, self._align = engine.capture(estimate_error), engine.capture(aligned)
+        self._estimate = engine.capture(estimate_error)
 
     def _begin(self, found: Embedding, view: View) -> None:
         self.noise = float(view.noise)
@@ -295,7 +294,6 @@ class Track:
                     self.error = self._measured_error(pencil)
                     if self.error > before / _FALL:
                         break
-                (self._matrix,) = self._align(pencil, self._matrix, self._probe_vectors(len(self.directions), 2))
             except self._engine.linalg_errors:
                 return False
         return self.error <= tol
@@ -351,8 +349,9 @@ class Track:
             inner, white, *parts = reduce(pencil, known, *proposals, dependent=True)
             values, vectors = eigh(inner)
         block = proposals[0].shape[1] // len(self._inverses)
+        probe = self._probe_vectors(len(self.directions), 2)
         self.eigenvalues, self.directions, self._matrix, left = self._turn(
-            values, vectors, white, *parts, wanted=self.wanted, block=block
+            values, vectors, white, *parts, pencil, probe, wanted=self.wanted, block=block
         )
         return float(left)
 

@@ -215,14 +215,23 @@ def reduce(
 
 
 def turn(
-    values: Array, vectors: Array, white: Array, directions: Array, proposed: Array, *, wanted: int, block: int
+    values: Array,
+    vectors: Array,
+    white: Array,
+    directions: Array,
+    proposed: Array,
+    pencil: Pencil,
+    probe: Array,
+    *,
+    wanted: int,
+    block: int,
 ) -> tuple[Array, Array, Array, Array]:
     """Return eigenvalues (n,), directions (n_features, n), embedding matrix (wanted, n_features), and error (a scalar).
 
     The arrays `white`, `directions` and `proposed` come from `reduce`. The matrix that it returned with them has the
     eigenvalues `values` and the eigenvectors `vectors`. Each operator proposed `block` directions. The error estimates
     how much one more operator would turn the wanted directions, given the contributions of the last two operators. It
-    is a sine, or infinite if digits were lost.
+    is a sine, or infinite if digits were lost. `probe` (n_features, k) are random vectors for `_aligned`.
     """
     xp, n = array_namespace(values), directions.shape[1]
     part = vectors[:, :wanted] ** 2
@@ -231,10 +240,10 @@ def turn(
     error = xp.where(own > _DOUBTFUL, last / xp.sqrt(positive_or_one(before)), xp.inf)
     turned = white.mT @ vectors[:, :n]
     directions = directions @ turned[:n] + proposed @ turned[n:]
-    return 1.0 * values[:n], directions, fix_signs(directions[:, :wanted].T), error
+    return 1.0 * values[:n], directions, _aligned(pencil, fix_signs(directions[:, :wanted].T), probe), error
 
 
-def aligned(pencil: Pencil, matrix: Array, probe: Array) -> tuple[Array]:
+def _aligned(pencil: Pencil, matrix: Array, probe: Array) -> Array:
     """Return the embedding matrix (f, n_features) with exactly parallel columns for atoms of proportional activity.
 
     In closed form these columns are parallel, and step 7 recovers such atoms together. But tracking leaves small
@@ -249,11 +258,11 @@ def aligned(pencil: Pencil, matrix: Array, probe: Array) -> tuple[Array]:
     steps = xp.max(xp.abs(images[order[1:]] - images[order[:-1]]), axis=1)
     differs = steps > _PROPORTIONAL * xp.max(xp.abs(images))
     if is_numpy_array(matrix) and (differs | (deviations[order[1:]] == 0)).all():
-        return (matrix,)
+        return matrix
     group, n = number_groups(order, differs), len(order)
     weights = sum_by_group(deviations[None] ** 2, group, n)
     common = sum_by_group(matrix * deviations, group, n) / positive_or_one(weights)
-    return (xp.where(deviations > 0, common[:, group] * deviations, matrix),)
+    return xp.where(deviations > 0, common[:, group] * deviations, matrix)
 
 
 def mixed_errors(
