@@ -103,12 +103,7 @@ def load(
 
 
 def load_glide(
-    n_frames: int = 2_000,
-    *,
-    seed: int = 0,
-    speed: float | None = None,
-    noise: float = 0.0,
-    patch_size: int = 16,
+    n_frames: int = 2_000, *, seed: int = 0, speed: float | None = None, noise: float = 0.0, patch_size: int = 16
 ) -> Dataset:
     """Return patches ``(n_frames, patch_size**2)`` of the built-in film, and the motion of its camera.
 

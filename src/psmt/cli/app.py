@@ -128,9 +128,6 @@ def run(arguments: Sequence[str], app: App = app, command: CommandLine | None = 
     return 0
 
 
-# Errors in one line, with options in place of parameters
-
-
 def one_line(error: Exception, command: CommandLine | None) -> str:
     """Return an error message in one line. If the command is given, parameter names become its options."""
     if isinstance(error, CycloptsError):

@@ -113,9 +113,6 @@ def _show(message: Warning | str, category: type[Warning], filename: str, lineno
     print(f"psmt: warning: {shown(place)}{shown(message, 1000)}", file=sys.stderr)
 
 
-# Streams
-
-
 def _occupy_standard_descriptors() -> None:
     """Open the null device for each closed standard stream. Otherwise the next opened file would take its place."""
     for descriptor in (0, 1, 2):

@@ -134,9 +134,6 @@ def _write(done: FilmResults, run: Run) -> tuple[Page, bytes]:
     return page, summary
 
 
-# Settings and results
-
-
 def fit_settings(
     asked: Mapping[str, Settings], n_frames: int, *, fixed: bool = False, required: bool = False
 ) -> tuple[dict[str, Any], dict[str, str]]:
@@ -176,9 +173,6 @@ def run_experiments(material: Any, used: Mapping[str, Any], run: Run) -> dict[st
         if own is not None:
             results[name] = experiment_of(name).run(material, own, run, results)
     return results
-
-
-# The folder of results
 
 
 @contextmanager

@@ -60,11 +60,7 @@ class Score:
 
 
 def teacher_forced(
-    method: Predictor,
-    delayed: Array,
-    estimates: Array,
-    *,
-    received: NDArray[Any] | None = None,
+    method: Predictor, delayed: Array, estimates: Array, *, received: NDArray[Any] | None = None
 ) -> Score:
     """Score one-step predictions, each from all true frames before it ("with delayed inputs" in the paper).
 

@@ -40,9 +40,6 @@ def code_film(patches: Array, sizes: Sequence[int], settings: Any, run: Run) -> 
     return list(zip(dictionaries, run.tasks(tasks, "codes"), strict=True))
 
 
-# Dictionaries and codes
-
-
 def dictionary_task(
     patches: Array, *, n_atoms: int, alpha: float = 1.0, max_epochs: int = 5, seed: int = 0, device: str = "cpu"
 ) -> Task:
@@ -85,9 +82,6 @@ def unpack_codes(packed: Result, n_atoms: int) -> csr_array:
     """Return the codes that `pack_codes` packed, as a sparse array (time, n_atoms)."""
     parts = packed["values"], packed["columns"], packed["offsets"]
     return csr_array(parts, shape=(len(packed["offsets"]) - 1, n_atoms))
-
-
-# Reconstruction of windows
 
 
 def window_task(name: str, window: dict[str, Any], n_components: int, settings: Any, run: Run, **changed: Any) -> Task:

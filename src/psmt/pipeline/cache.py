@@ -32,9 +32,6 @@ _PRESENTATION = ("cli", "figures", "live", "plot", "report")
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # date of all members of a file, which is the earliest that a zip can hold
 
 
-# Keys
-
-
 def hash_values(values: Mapping[str, object], *, where: str) -> str:
     """Return a hash of named arrays and plain values, as 64 hex digits. Error messages begin with `where`."""
     digest = hashlib.sha256()
@@ -93,9 +90,6 @@ def hash_package(package: Path = _PACKAGE) -> str:
         if name != "__init__.py" and name.partition("/")[0] not in _PRESENTATION
     }
     return hash_values(texts, where="code of")
-
-
-# Files
 
 
 def save_result(path: Path, key: str, result: Result) -> None:

@@ -193,9 +193,6 @@ def _prepare_worker(parent: int) -> None:
     threading.Thread(target=end_with_parent, daemon=True).start()
 
 
-# Dask
-
-
 class ClusterError(PSMTError, OSError):
     """A cluster cannot be used: Dask is not installed, or the scheduler or its workers are missing or lost."""
 

@@ -225,9 +225,6 @@ class _TaskRun:
             self.progress(self.stage, len(self.results), self.total)
 
 
-# Inside a task
-
-
 def _evaluate(compute: Callable[..., Result], inputs: dict[str, Any], version: str, code: str) -> Result:
     """Compute one task, in the worker, and return its result with arrays in C order.
 

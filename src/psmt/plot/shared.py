@@ -78,9 +78,6 @@ def save(drawn: Axes | Figure, path: str | Path, *, dpi: int = 150) -> Path:
     return target
 
 
-# Models and arrays
-
-
 def fitted(given: Any) -> Any:
     """Return the given object. Raise an error if it is a model that is not fitted."""
     if hasattr(given, "get_params"):

@@ -94,8 +94,6 @@ class BoldSimulation:
         if self.dwell < self.tr:
             raise ValueError(f"dwell={self.dwell} is shorter than tr={self.tr}; a state lasts at least one volume")
 
-    # Shared by all subjects
-
     @cached_property
     def networks(self) -> Array:
         """Return the regions' weights (n_networks, n_regions). A region has a large weight and perhaps small ones."""
@@ -137,8 +135,6 @@ class BoldSimulation:
         np.fill_diagonal(moves, 0.0)
         moves /= moves.sum(axis=1, keepdims=True)
         return (1 - leaving) * np.eye(self.n_states) + leaving * moves
-
-    # One subject
 
     def subject(self, index: int) -> SeriesSource:
         """Return the scan of one subject as a series (n_frames, n_regions) in scanner units."""

@@ -44,9 +44,6 @@ def _heatmap(figure: Figure, axes: Axes, values: Array, label: str) -> None:
     bar.set_label(label, fontsize=SMALL)
 
 
-# Networks
-
-
 def atoms_figure(result: BrainResult) -> Figure:
     """Draw the weights of the atoms as a heat map (regions by atoms), and on glass brains if there is an atlas."""
     study, dictionary = result.study, result.model.networks_
@@ -83,9 +80,6 @@ def _show_glass(axes: Mapping[Any, Axes], pictures: Sequence[Any], titles: Seque
         own.set_title(titles[k], fontsize=SMALL, color=INK, loc="left", pad=1)
 
 
-# Components
-
-
 def components_figure(result: BrainResult) -> Figure:
     """Draw the sizes of the longest-lived components over time: a panel per person, a row per component."""
     people = range(min(SHOWN_PEOPLE, len(result.steps)))
@@ -118,9 +112,6 @@ def component_raster(steps: Sequence[ComponentStep], n_windows: int) -> Array:
         if step.component in longest:
             raster[longest.index(step.component), step.window] = step.size
     return raster
-
-
-# States
 
 
 def states_figure(result: BrainResult) -> Figure:

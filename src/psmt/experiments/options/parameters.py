@@ -55,9 +55,6 @@ PatchSize = Annotated[int, Option("--patch", "Side of the patch in pixels; N is 
 Device = Annotated[str, Option("--device", "Where to compute: cpu, or cuda for a GPU.", metavar="cpu|cuda")]
 
 
-# Extrapolations
-
-
 def extrapolation_names() -> tuple[str, ...]:
     """Return the names of all extrapolations. They are read from the source files, because imports are slow."""
     spec = find_spec("psmt.extrapolation")
@@ -78,9 +75,6 @@ Extrapolation = Annotated[
     ),
     choice(*extrapolation_names()),
 ]
-
-
-# Departures from the paper
 
 
 def make_departures(literal: bool = False) -> Departures:

@@ -128,9 +128,6 @@ def _better_methods(scores: FilmScores) -> str:
     return f" No other method was better at any horizon from 1 to {ahead} frames." if ahead > 1 else ""
 
 
-# The page
-
-
 def frames_page(result: VideoResult) -> Page:
     """Return the report of `psmt predict-video`."""
     first, last = result.start + 1, result.start + result.horizon

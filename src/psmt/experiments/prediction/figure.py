@@ -129,8 +129,6 @@ def _draw_patches(axes: Axes, result: PhaseResult, methods: Sequence[str], steps
             axes.plot((-0.07, -0.01), (y, y), **beside, **METHOD_STYLES[name])
 
 
-# Fig. 1
-
 NOW, EXPECTED, TRUE = INK, COLOURS[0], COLOURS[1]
 """Colours of the last frame, of the predicted next frame and of the true next frame."""
 

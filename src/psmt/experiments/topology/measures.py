@@ -127,9 +127,6 @@ similarities are mostly noise.
 """
 
 
-# Change of similarities, and persistence of links
-
-
 @dataclass(frozen=True)
 class SimilarityChange:
     """A test whether similarities of atoms change at some time. Agreement is their correlation over pairs of atoms."""
@@ -209,9 +206,6 @@ def _permute_atoms(links: Result, rng: np.random.Generator) -> Result:
         label[used] = rng.permutation(np.flatnonzero(used))
         edges.append(np.sort(label[own], axis=1))
     return {**links, "edges": np.concatenate(edges)}
-
-
-# Likeness of pictures
 
 
 @dataclass(frozen=True)

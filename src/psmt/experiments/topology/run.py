@@ -127,8 +127,6 @@ class TopologyResult:
         """Indices of the atoms that the figure follows over time, chosen by `RULE`."""
         return choose_atoms(self.graphs, self.settings.n_chosen)
 
-    # Measures
-
     @cached_property
     def change(self) -> measures.SimilarityChange | None:
         """A test whether the similarities of atoms change over time, or None if the film has too few blocks."""
@@ -146,8 +144,6 @@ class TopologyResult:
         alike, own = measures.picture_likeness(self.dictionary), self.settings
         how = {"n_permutations": own.n_permutations, "seed": own.seed}
         return measures.measure_likeness(alike, self.windows, self.shuffled, **how)
-
-    # What is shown
 
     def rows(self) -> Iterator[tuple[int, ...]]:
         """Yield the rows of topology.csv (see `COLUMNS`), one for each window and chosen atom."""
