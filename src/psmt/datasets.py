@@ -22,8 +22,6 @@ into an array first, or add a reader (see "A source" in CONTRIBUTING.md).
 ((300, 31), None)
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Any
 

@@ -4,8 +4,6 @@ Subjects or sessions are stacked in time, as in hmmlearn: `X` (time, n_features)
 boundary between two series is called a seam. Models do not learn from the step across a seam.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Self

@@ -1,7 +1,5 @@
 """The model of a group of people: networks, embedding and states, learned from series or loaded from a file."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import SimpleNamespace

@@ -10,8 +10,6 @@ hidden Markov model with autoregressive emissions. It is fitted by expectation-m
 conditional steps for the memory). Each person is one chain.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial

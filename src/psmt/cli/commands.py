@@ -1,7 +1,5 @@
 """Commands made from the declarations of experiments. A command runs one experiment, or all those of the paper."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, make_dataclass
 from functools import cached_property, reduce
@@ -104,7 +102,7 @@ class CommandLine(Command):
             found[name] = None if option.none and value == "none" else value
         return found
 
-    def job(self, given: Mapping[str, Any]) -> Job:
+    def job(self, given: Mapping[str, Any]) -> "Job":
         """Return the `Job` for the options that the user gave. `given` is what the method `values` returns."""
         own = {name: value for name, value in given.items() if name in declarations(self.options)}
         return Job(command=self, given=given, options=self.options(**{"out": Path(f"psmt-{self.name}")} | own))

@@ -1,7 +1,5 @@
 """Set-up of the process of the command line: signals, standard streams, and environment."""
 
-from __future__ import annotations
-
 import io
 import logging
 import os
@@ -91,7 +89,7 @@ def _end(number: int, _frame: FrameType | None) -> None:
     raise TerminatedError(number)
 
 
-def _once_more(swallowed: sys.UnraisableHookArgs) -> None:
+def _once_more(swallowed: "sys.UnraisableHookArgs") -> None:
     """Send a signal again if Python ignored the exception that it raised, as Python does in finalizers."""
     error = swallowed.exc_value
     if isinstance(error, TerminatedError):

@@ -4,8 +4,6 @@ To add a source, write a file with a function ``open_..(spec, stop)`` and add th
 The base classes are in `psmt.data.contract`.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Callable, Iterator

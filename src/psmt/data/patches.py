@@ -1,7 +1,5 @@
 """Standardised patches of frames: crop, resize, cut and standardise them, and restore their grey levels."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -148,7 +146,7 @@ class Patches:
     def __len__(self) -> int:
         return len(self.values)
 
-    def __getitem__(self, key: slice) -> Patches:
+    def __getitem__(self, key: slice) -> "Patches":
         """Return the patches in a slice, as views of the arrays."""
         if not isinstance(key, slice):
             raise TypeError(f"patches[{key!r}] is not a slice; write patches[a:b], or patches.values[{key!r}]")

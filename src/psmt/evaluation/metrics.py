@@ -1,7 +1,5 @@
 """Errors of predictions: MSE of patches and frames, and PSNR and SSIM of grey levels between 0 and 1."""
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

@@ -3,8 +3,6 @@
 `teacher_forced` and `free_running` score predictions of a series. `score_stream` scores predictions of whole frames.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass

@@ -1,25 +1,21 @@
 """Make report.html and summary.json for one film, from one experiment or from all experiments of the paper."""
 
-from __future__ import annotations
-
 import json
 import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from importlib.metadata import version
 from shlex import quote
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 import psmt
 from psmt.experiments import command_of, experiment_of
+from psmt.experiments.options.declaration import Settings
 from psmt.report import Answer, Claim, Fact, Page, Section
 from psmt.report.numbers import listed
 from psmt.report.wording import in_rows
-
-if TYPE_CHECKING:
-    from psmt.experiments.options.declaration import Settings
 
 PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "av", "matplotlib")
 """Packages whose versions a result may depend on."""

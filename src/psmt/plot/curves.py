@@ -1,7 +1,5 @@
 """Plots of predictions beside the true frames, and of surprise."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from typing import Any

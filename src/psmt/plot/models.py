@@ -1,7 +1,5 @@
 """Plots of a model: its atoms, its codes, the path of a series through its embedding, and the graph of its atoms."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

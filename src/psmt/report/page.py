@@ -1,7 +1,5 @@
 """A self-contained HTML page: claims with verdicts, sections with figures and tables, and how they were made."""
 
-from __future__ import annotations
-
 from base64 import b64encode
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -56,7 +54,7 @@ class Section:
     """Name of a film to play, which lies in the folder of the page."""
     pictures: Sequence[Picture] = ()
     tables: Sequence[Table] = ()
-    folded: Sequence[Section] = ()
+    folded: Sequence["Section"] = ()
     """Parts that are shown after a click."""
 
 

@@ -1,7 +1,5 @@
 """Series that are larger than memory, as memory-mapped files."""
 
-from __future__ import annotations
-
 import mmap
 import os
 import weakref
@@ -38,7 +36,7 @@ class DiskSeries(np.memmap[Any, np.dtype[np.float64]]):
     """
 
     @classmethod
-    def write(cls, path: str | os.PathLike[str], parts: Iterable[Array]) -> DiskSeries:
+    def write(cls, path: str | os.PathLike[str], parts: Iterable[Array]) -> "DiskSeries":
         """Write arrays (n, n_features) to a file, and return it as a series. The file is deleted after its last use."""
         n_features = 0
         try:
@@ -55,7 +53,7 @@ class DiskSeries(np.memmap[Any, np.dtype[np.float64]]):
         return series
 
     @classmethod
-    def open(cls, path: str | os.PathLike[str], n_features: int, rows: slice = slice(None)) -> DiskSeries:
+    def open(cls, path: str | os.PathLike[str], n_features: int, rows: slice = slice(None)) -> "DiskSeries":
         """Return the given rows of a file that another process created, and will delete."""
         series = cls(path, dtype=np.float64, mode="r").reshape(-1, n_features)
         return cast(DiskSeries, series[rows])

@@ -1,7 +1,5 @@
 """Reading files that users name, writing files completely or not at all, and locking folders."""
 
-from __future__ import annotations
-
 import errno
 import os
 import stat

@@ -5,8 +5,6 @@ its `openblas_set_num_threads_local` changes this number. Therefore the threads 
 that enters sets the limit, and the last that leaves restores the former number. Other BLAS libraries are not limited.
 """
 
-from __future__ import annotations
-
 import os
 import threading
 from collections.abc import Callable, Iterator

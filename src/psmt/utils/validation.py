@@ -1,7 +1,5 @@
 """Checks of arrays. Error messages name the value, the bound and a remedy. Parameters are checked in `constraints`."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Sequence
 from math import isqrt

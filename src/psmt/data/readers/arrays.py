@@ -1,7 +1,5 @@
 """Readers of arrays in memory and in ``.npy`` and ``.npz`` files. Arrays of two axes are series, others are frames."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import dataclass, field
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Readers of folders of images (one image per frame) and of multi-page TIFF files (one page per frame)."""
 
-from __future__ import annotations
-
 import ctypes
 import re
 from collections.abc import Generator, Iterator

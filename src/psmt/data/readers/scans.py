@@ -1,7 +1,5 @@
 """Reader of brain scans (4-D NIfTI files, BIDS derivatives) as series of regions, by nilearn (`psmt[brain]`)."""
 
-from __future__ import annotations
-
 import os
 import warnings
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Frames that can be read only once: cameras, network streams and Python iterators."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import closing

@@ -1,7 +1,5 @@
 """Reader of video files in any container that libav opens, and the decoding loop for all sources of libav."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Generator, Iterable, Mapping
 from contextlib import ExitStack, closing, suppress

@@ -7,8 +7,6 @@ the names in error messages, the facts in a report, and the table of options in 
 cannot be set on the command line. A field without a constraint gets that of its type, see `constraint_of`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import MISSING, dataclass, field, fields, replace
 from importlib import import_module
@@ -200,7 +198,7 @@ class Settings(Declared):
                 values[name] = (own[name],) if several else own[name]
         return cls(**values)
 
-    def shared_with(self, other: type[Settings]) -> Settings:
+    def shared_with(self, other: "type[Settings]") -> "Settings":
         """Return settings of the class `other`. Parameters that both classes have keep the values of these settings."""
         mine = {name: getattr(self, name) for name in declarations(type(self))}
         return other.make({name: value for name, value in mine.items() if value != "auto"})

@@ -1,7 +1,5 @@
 """Run `psmt predict` at many starts (frames after which all methods predict), on the film and on its null models."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
@@ -47,7 +45,7 @@ def predict(
     *,
     errors: Array | None = None,
     segment: Stretch | None = None,
-) -> PredictionResult:
+) -> "PredictionResult":
     """Predict patches of a film, or a series (time, n_features), with all methods at many starts.
 
     The starts are the phases, which the report shows in detail (Fig. 4), and further frames of the film. At some

@@ -1,7 +1,5 @@
 """Run `psmt sweep`: errors (by number of atoms M, window length H and penalty λ), Table 1, and the evidence."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -30,7 +28,7 @@ Errors = dict[tuple[float, int, int], Array]
 """Mean squared errors (n_windows, H) by (λ, M, H): penalty, number of atoms, and window length."""
 
 
-def sweep(values: ArrayLike, settings: SweepSettings, run: Run) -> SweepResult:
+def sweep(values: ArrayLike, settings: SweepSettings, run: Run) -> "SweepResult":
     """Return the reconstruction errors of patches of a film, or of a series (time, n_features), for all settings.
 
     A dictionary is learned from the whole film for each number of atoms. Each window has its own embedding. Windows for

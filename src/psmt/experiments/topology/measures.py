@@ -13,12 +13,10 @@ the test requires: on films with constant clusters and slow activity, p <= 0.05 
 of 320 without.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -57,7 +55,7 @@ class Design:
     """Memory of the codes in frames. It is not larger than the smallest memory with which there are too few blocks."""
 
     @classmethod
-    def of(cls, codes: Result, settings: TopologySettings) -> Design:
+    def of(cls, codes: Result, settings: TopologySettings) -> Self:
         """Return the frames that the tests compare in the film with these `codes` (packed by `pack_codes`)."""
         n_frames = len(codes["offsets"]) - 1
         n_parts = int(np.clip(n_frames // (2 * settings.window), 2, MAX_PARTS))

@@ -1,7 +1,5 @@
 """Run `psmt topology`: code the film, and run a task for each window and each draw of a null model."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -25,7 +23,7 @@ COLUMNS = ("center", "atom", "component_size", "neighbours")
 """Columns of topology.csv."""
 
 
-def topology(values: ArrayLike, settings: TopologySettings, run: Run) -> TopologyResult:
+def topology(values: ArrayLike, settings: TopologySettings, run: Run) -> "TopologyResult":
     """Return the graphs of atoms over time, and their tests, for patches of a film or a series (time, n_features)."""
     film = check_film(values)
     settings.check(len(film))
@@ -34,7 +32,7 @@ def topology(values: ArrayLike, settings: TopologySettings, run: Run) -> Topolog
     return topology_of_codes(dictionary, codes, settings, run)
 
 
-def topology_of_codes(dictionary: Array, codes: Result, settings: TopologySettings, run: Run) -> TopologyResult:
+def topology_of_codes(dictionary: Array, codes: Result, settings: TopologySettings, run: Run) -> "TopologyResult":
     """Return the graphs and tests as `topology` does, from packed codes and their dictionary (n_atoms, n_features)."""
     starts = settings.starts(len(codes["offsets"]) - 1)
     options: dict[str, Any] = {
