@@ -223,39 +223,19 @@ def _smooth(densities: Array, transitions: Array, start: Array) -> tuple[Array, 
     """Run the forward-backward algorithm. Return posterior (time, n_states), transition counts, log-likelihood."""
     n, k = densities.shape
     likelihood = 0.0
-    given = np.empty((n, k))
-    forward = np.empty((n, k))
-    scale = np.empty(n)
+    given, forward, scale = np.empty((n, k)), np.empty((n, k)), np.empty(n)
     for t in range(n):
         top = densities[t].max()
-        total = 0.0
-        for j in range(k):
-            given[t, j] = np.exp(densities[t, j] - top)
-            reached = start[j]
-            if t > 0:
-                reached = 0.0
-                for i in range(k):
-                    reached += forward[t - 1, i] * transitions[i, j]
-            forward[t, j] = reached * given[t, j]
-            total += forward[t, j]
-        scale[t] = max(total, 1e-300)
-        for j in range(k):
-            forward[t, j] /= scale[t]
+        given[t] = np.exp(densities[t] - top)
+        reached = (forward[t - 1].reshape(k, 1) * transitions).sum(axis=0) if t > 0 else start
+        forward[t] = reached * given[t]
+        scale[t] = max(forward[t].sum(), 1e-300)
+        forward[t] /= scale[t]
         likelihood += np.log(scale[t]) + top
-    posterior = forward.copy()
-    steps = np.zeros((k, k))
-    backward = np.ones(k)
-    weighted = np.empty(k)
+    posterior, steps, backward = forward.copy(), np.zeros((k, k)), np.ones(k)
     for t in range(n - 2, -1, -1):
-        for j in range(k):
-            weighted[j] = given[t + 1, j] * backward[j] / scale[t + 1]
-        for i in range(k):
-            total = 0.0
-            for j in range(k):
-                step = transitions[i, j] * weighted[j]
-                steps[i, j] += forward[t, i] * step
-                total += step
-            backward[i] = total
-        for i in range(k):
-            posterior[t, i] = forward[t, i] * backward[i]
+        step = transitions * (given[t + 1] * backward / scale[t + 1])
+        steps += forward[t].reshape(k, 1) * step
+        backward = step.sum(axis=1)
+        posterior[t] *= backward
     return posterior, steps, likelihood

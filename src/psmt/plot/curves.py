@@ -96,8 +96,7 @@ def _as_pictures(predicted: Array, came: Array | None, shape: tuple[int, int], a
     ax = axes_of(ax, (0.75 * len(steps) + 1.2, 0.8 * len(rows) + 0.7))
     limit = max(float(np.percentile(np.abs(next(iter(rows.values()))), 99.5)), 1e-12)
     pictures = [values[step].reshape(shape) for values in rows.values() for step in steps]
-    grid = (len(rows), len(steps))
-    canvas = tiled(pictures, [(i, j) for i in range(grid[0]) for j in range(grid[1])], grid)
+    canvas = tiled(pictures, len(steps))
     show_tiles(ax, canvas, limit)
     height, width = canvas.shape
     for i, name in enumerate(rows):

@@ -11,29 +11,26 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from functools import cache
 from itertools import product
-from typing import Any, NamedTuple
+from types import SimpleNamespace
+from typing import Any
 
 import numba
 import scipy.linalg  # noqa: F401  its own BLAS, beside NumPy's, must be loaded to be found
 from threadpoolctl import ThreadpoolController, threadpool_limits
 
 
-class _Library(NamedTuple):
-    """The functions that get and set the number of threads of one BLAS library."""
-
-    get: Callable[[], int]
-    set: Callable[[int], object]
-
-
 @cache
-def _libraries() -> list[_Library]:
-    """Return the OpenBLAS libraries of NumPy and SciPy. The result is cached, because the search is slow."""
-    found = []
-    for known in ThreadpoolController().select(internal_api="openblas").lib_controllers:
-        if known.threading_layer != "openmp":
-            # threadpoolctl is not used, because it lets only the first thread that ever set a limit change it.
-            found.append(_Library(*(_symbol(known.dynlib, f"openblas_{verb}_num_threads") for verb in ("get", "set"))))
-    return found
+def _libraries() -> list[Any]:
+    """Return functions `get` and `set` of the number of threads, for NumPy's and SciPy's OpenBLAS. The search is slow.
+
+    The functions of threadpoolctl are not used, because only the first thread that ever set a limit may change it.
+    """
+    found = ThreadpoolController().select(internal_api="openblas").lib_controllers
+    return [
+        SimpleNamespace(**{verb: _symbol(own.dynlib, f"openblas_{verb}_num_threads") for verb in ("get", "set")})
+        for own in found
+        if own.threading_layer != "openmp"
+    ]
 
 
 def _symbol(library: Any, name: str) -> Callable[..., int]:

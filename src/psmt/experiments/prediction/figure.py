@@ -113,8 +113,7 @@ def _draw_patches(axes: Axes, result: PhaseResult, methods: Sequence[str], steps
     rows = {"input": result.frames, "estimate (layer 1)": result.estimates}
     rows |= {METHODS[name]: result.scores[name].predicted for name in methods if name in result.scores}
     pictures = [as_picture(own[step - 1], result.picture_shape, limit) for own in rows.values() for step in steps]
-    places = [(i, j) for i in range(len(rows)) for j in range(len(steps))]
-    canvas = tiled(pictures, places, (len(rows), len(steps)))
+    canvas = tiled(pictures, len(steps))
     axes.imshow(canvas, GREY_LEVELS, vmin=-limit, vmax=limit, interpolation="nearest")
     height, width = (size / count for size, count in zip(canvas.shape, (len(rows), len(steps)), strict=True))
     middles = height * (np.arange(len(rows)) + 0.5) - 0.5

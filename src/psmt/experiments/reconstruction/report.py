@@ -40,15 +40,6 @@ def reconstruction_section(result: ReconstructionResult, picture: bytes) -> Sect
     return Section(title="Reconstruction with all frames", text=text, pictures=pictures)
 
 
-def reconstruction_lines(result: ReconstructionResult) -> list[str]:
-    """Return the lines that the command prints: the mean error, and the segment of least error."""
-    best = result.segment
-    return [
-        f"{len(result.errors):,} frames: mean MSE {error(float(result.errors.mean()))}",
-        f"least in frames {best.start:,} to {best.stop:,}: mean MSE {error(best.mse)}",
-    ]
-
-
 def reconstruction_figure(result: ReconstructionResult) -> Figure:
     """Draw the MSE of each frame, and mark the phases, the segment of least error, and the frames before any phase."""
     errors, segment = result.errors, result.segment
@@ -91,7 +82,10 @@ EXPERIMENT = Experiment[ReconstructionSettings, ReconstructionResult](
         "reconstruction.png": lambda result: png(reconstruction_figure(result)),
         "reconstruction.csv": lambda result: csv_parts(("frame", "mse"), enumerate(map(float, result.errors))),
     },
-    shown=reconstruction_lines,
+    shown=lambda result: [
+        f"{len(result.errors):,} frames: mean MSE {error(float(result.errors.mean()))}",
+        f"least in frames {result.segment.start:,} to {result.segment.stop:,}: mean MSE {error(result.segment.mse)}",
+    ],
     sections=lambda result, files: [reconstruction_section(result, files["reconstruction.png"])],
     summary=ReconstructionResult.summary,
 )
