@@ -19,9 +19,6 @@ from psmt.utils.constraints import Declared, allowing, check_count, check_parame
 from psmt.utils.disk_series import IN_MEMORY, DiskSeries
 from psmt.utils.validation import check_finite, real_array
 
-__all__ = ["PatchCutter", "Patches", "read_patches", "read_surroundings", "read_values", "standardise"]
-
-
 _PART = 1 << 12  # number of patches that are standardised at a time while patches are written to disk
 
 

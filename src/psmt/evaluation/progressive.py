@@ -75,8 +75,7 @@ def teacher_forced(
     received : (n_steps + 1, ...) array, optional
         What the method receives instead of the frames `delayed`, such as larger pictures around them.
     """
-    given = (delayed if received is None else received)[: _n_steps(delayed)]
-    predicted = [method.update(frame).predict() for frame in given]
+    predicted = [method.update(frame).predict() for frame in _given(delayed, received)]
     return _score(np.array(predicted), delayed, estimates)
 
 
@@ -85,15 +84,15 @@ def free_running(method: Predictor, delayed: Array, estimates: Array, *, receive
 
     The parameters are those of `teacher_forced`.
     """
-    steps = _n_steps(delayed)
-    given = delayed if received is None else received
-    return _score(method.update(given[0]).predict(steps), delayed, estimates)
+    given = _given(delayed, received)
+    return _score(method.update(given[0]).predict(len(given)), delayed, estimates)
 
 
-def _n_steps(delayed: Array) -> int:
+def _given(delayed: Array, received: NDArray[Any] | None) -> NDArray[Any]:
+    """Return what a method receives, frame by frame: all but the last of the frames."""
     if len(delayed) < 2:
         raise NotEnoughFramesError(f"{len(delayed)} delayed frames; one to receive and one to predict are needed")
-    return len(delayed) - 1
+    return (delayed if received is None else received)[: len(delayed) - 1]
 
 
 def _score(predicted: Array, delayed: Array, estimates: Array) -> Score:

@@ -118,27 +118,22 @@ def round_trip(
     *,
     n_components: int | None,
     lam: float | Sequence[float],
-    centred: bool = OURS.centred,
-    half_stencils: bool = OURS.half_stencils,
-    rank_tol: float = OURS.rank_tol,
-    activity_bound: float | None = OURS.activity_bound,
-    merge_parallel: bool = OURS.merge_parallel,
     device: str = "cpu",
+    **departures: Any,
 ) -> Callable[[Array, Array], Array]:
     """Learn an embedding from the codes of a `window` (window, n_atoms). Return a function that maps codes to frames.
 
     The function embeds codes, recovers codes from the embedding, and decodes these. Its arguments are two arrays
     (time, n_atoms): the codes to embed, and the codes of the current frames. Atoms that do not vary in the window keep
     their activities of the current frames. It returns frames (time, n_features), or an array (n_lam, time, n_features)
-    for several values of `lam`.
+    for several values of `lam`. The keywords `departures` replace fields of `psmt.model.paper_options.OURS`.
     """
-    engine = engine_for(device)
+    engine, own = engine_for(device), replace(OURS, **departures)
     moments, atoms = WindowMoments.of(window, engine), engine.array(dictionary)
-    options: dict[str, Any] = {"centred": centred, "half_stencils": half_stencils, "rank_tol": rank_tol}
-    matrix = embed_window(moments, n_components, **options).matrix
-    activity = activity_limit(activity_bound, moments.peak_activity)
+    matrix = embed_window(moments, n_components, **own.embedding).matrix
+    limit = activity_limit(own.activity_bound, moments.peak_activity)
     recoveries = [
-        Recovery(matrix, penalty, merge_parallel=merge_parallel, activity=activity, engine=engine)
+        Recovery(matrix, penalty, merge_parallel=own.merge_parallel, activity=limit, engine=engine)
         for penalty in np.ravel(lam).tolist()
     ]
 

@@ -27,8 +27,6 @@ from psmt.utils.disk_series import IN_MEMORY, DiskSeries
 from psmt.utils.files import clear_stale
 from psmt.utils.threads import one_thread
 
-__all__ = ["Task", "TaskError", "on_device", "run_tasks"]
-
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,99}")
 
 _IN_FLIGHT = 2

@@ -11,8 +11,6 @@ import numpy as np
 
 from psmt.types import Array
 
-__all__ = ["IN_MEMORY", "DiskSeries", "blocks", "mean_of", "release_pages"]
-
 IN_MEMORY = 1 << 25
 """Series up to this number of bytes (16,384 patches of 16 x 16) are kept in memory."""
 

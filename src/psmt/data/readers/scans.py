@@ -36,12 +36,11 @@ class Parcels:
     mask: Path | None = None  # voxels to use if there is no atlas
     confounds: str | None = None  # one of `STRATEGIES` for scans of fMRIPrep, or a table (.tsv or .csv) of regressors
     tr: float | None = None  # repetition time in seconds; None reads it from the file
-    high_pass: float | None = None  # cut-off frequency in Hz
     low_pass: float | None = None  # cut-off frequency in Hz
     smoothing: float | None = None  # full width at half maximum in mm
 
     def __post_init__(self) -> None:
-        for name in ("tr", "high_pass", "low_pass", "smoothing"):
+        for name in ("tr", "low_pass", "smoothing"):
             value = getattr(self, name)
             if value is not None and not 0 < value < np.inf:
                 raise FrameSourceError(f"{name}={value!r:.40} is not a positive number; give one, or None")
@@ -99,13 +98,12 @@ def _read(path: Path, parcels: Parcels) -> Scan:
     if len(image.shape) != 4 or image.shape[3] < 2:
         raise FrameSourceError(f"{shown(path)} has shape {image.shape}; a scan is 4-D, (x, y, z, time)")
     tr = parcels.tr or _repetition_time(image)
-    if tr is None and (parcels.high_pass or parcels.low_pass):
+    if tr is None and parcels.low_pass:
         raise FrameSourceError(f"{shown(path)} has no TR in its header, and a filter in Hz needs it; give --tr SECONDS")
     finite, remarks = _finite_voxels(image, path)
     confounds, kept = _confounds(path, parcels)
     how: dict[str, Any] = {
         "smoothing_fwhm": parcels.smoothing,
-        "high_pass": parcels.high_pass,
         "low_pass": parcels.low_pass,
         "t_r": tr,
         "standardize": None,
