@@ -45,10 +45,8 @@ _LEARNED: dict[str, Constraint] = {
 _ARRAYS = ("networks", "shares", "embedding", "states")
 
 
-def _here(
-    _name: str, function: Callable[..., Result], inputs: Iterable[Mapping[str, Any]], _stage: str
-) -> list[Result]:
-    return [function(**own) for own in inputs]
+def _here(_name: str, work: Callable[..., Result], inputs: Iterable[Mapping[str, Any]], _stage: str) -> list[Result]:
+    return [work(**own) for own in inputs]
 
 
 @dataclass(frozen=True, eq=False)
@@ -246,9 +244,7 @@ def _read(series: Any, regions: Sequence[str] | None = None) -> tuple[tuple[str,
                 "give the same regions with the same names in the same order for all people"
             )
         if own.n_frames < SHORTEST:
-            raise NotEnoughFramesError(
-                f"person {k} has {own.n_frames} volumes; give at least {SHORTEST} of each person"
-            )
+            raise NotEnoughFramesError(f"person {k} has {own.n_frames} volumes; each person needs at least {SHORTEST}")
     return names, [own.values for own in people]
 
 

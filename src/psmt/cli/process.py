@@ -196,9 +196,7 @@ def settle_environment() -> None:
         except (ValueError, OverflowError, OSError):
             good = False
         if not good:
-            raise PSMTError(
-                f"the environment has {name}={value!r:.80}, which is not {wanted}; correct it, or unset {name}"
-            )
+            raise PSMTError(f"the environment has {name}={value!r:.80}, which is not {wanted}; correct or unset it")
 
 
 def _check_threads() -> None:

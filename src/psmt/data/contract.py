@@ -103,9 +103,7 @@ class Film(FrameSource):
 
     def __len__(self) -> int:
         declared = "" if self.n_frames is None else f" (its file declares {self.n_frames:,})"
-        raise TypeError(
-            f"the number of frames of {self.name} is known only after reading{declared}; count them as you iterate"
-        )
+        raise TypeError(f"the length of {self.name} is known only after reading{declared}; count frames as you iterate")
 
     def __getitem__(self, key: int) -> Frame:
         raise FrameSourceError(

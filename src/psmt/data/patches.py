@@ -99,9 +99,7 @@ class PatchCutter:
         if size == side:
             rows, columns = (slice(first, first + count) for first, count in zip(corner, shape, strict=True))
             return square[rows, columns].astype(np.float64)
-        (rows, left), (columns, right) = (
-            _window(side, size, first, count) for first, count in zip(corner, shape, strict=True)
-        )
+        (rows, left), (columns, right) = (_window(side, size, *own) for own in zip(corner, shape, strict=True))
         return np.asarray(left @ square[rows, columns].astype(np.float64) @ right.T)
 
     def corner(self, size: int) -> tuple[int, int]:
@@ -292,18 +290,14 @@ def read_values(
 
 
 def _cut_all(
-    source: Spec,
-    cutter: PatchCutter,
-    start: int,
-    stop: int | None,
-    progress: Callable[[int, int | None], object] | None,
+    film: Spec, cutter: PatchCutter, start: int, stop: int | None, progress: Callable[[int, int | None], object] | None
 ) -> Iterator[Array]:
     """Yield the grey patch (patch_size**2,) of each frame from ``start`` to ``stop - 1``. See `read_patches`."""
     check_count("start", start, minimum=0)
     check_stop(stop)
     if stop is not None and stop <= start:
         raise ValueError(f"stop={stop} leaves no frame after start={start}; use stop > start, or None")
-    frames = open_frames(source, stop=stop)
+    frames = open_frames(film, stop=stop)
     end = frames.n_frames if stop is None else stop
     total = None if end is None else max(end - start, 0)
     seen = 0

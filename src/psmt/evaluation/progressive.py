@@ -255,10 +255,7 @@ def _scores(
     """Return for each method: MSE, PSNR, SSIM, the MSE of copying, and MSE / (MSE of copying)."""
     copy_mse = float(mse(grey(copied), grey(frame), axes=2))
     scores = score_frames(np.stack([grey(own) for own in predicted.values()]), grey(frame))
-    return {
-        name: (*score, copy_mse, error_ratio(score.mse, copy_mse))
-        for name, score in zip(predicted, scores, strict=True)
-    }
+    return {name: (*own, copy_mse, error_ratio(own.mse, copy_mse)) for name, own in zip(predicted, scores, strict=True)}
 
 
 def _colour_errors(predicted: NDArray[Any], frame: Levels, copied: Levels) -> tuple[float, float]:

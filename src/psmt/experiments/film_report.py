@@ -162,12 +162,8 @@ def make_summary(done: FilmResults, page: Page) -> bytes:
         _short(name): experiment_of(name).summary(done.results[name]) if name in done.results else None
         for name in done.used
     }
-    return to_json(
-        {"psmt": psmt.__version__, "versions": versions(), "command": done.command, "film": done.film}
-        | settings
-        | stated
-        | numbers
-    )
+    about = {"psmt": psmt.__version__, "versions": versions(), "command": done.command, "film": done.film}
+    return to_json(about | settings | stated | numbers)
 
 
 def _short(name: str) -> str:

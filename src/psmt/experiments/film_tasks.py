@@ -95,16 +95,14 @@ def window_task(name: str, window: dict[str, Any], n_components: int, settings: 
     return Task(name, reconstruct_window, inputs | departures.embedding | departures.recovery | on_device(run.device))
 
 
-def reconstruct_window(
-    *, patches: Array, dictionary: Array, codes: Result, device: str = "cpu", **given: Any
-) -> Result:
+def reconstruct_window(*, patches: Array, dictionary: Array, codes: Result, device: str = "cpu", **how: Any) -> Result:
     """Return ``mse``, the error of each patch of a window after `round_trip`.
 
-    `patches` (window, n_features) have the packed `codes`. The keywords `given` are other arguments of `round_trip`.
+    `patches` (window, n_features) have the packed `codes`. The keywords `how` are other arguments of `round_trip`.
     The result has the shape (window,), or (n_lam, window) for several values of `lam`.
     """
     unpacked, errors = unpack_codes(codes, len(dictionary)), []
-    frames_of = round_trip(unpacked, dictionary, device=device, **given)
+    frames_of = round_trip(unpacked, dictionary, device=device, **how)
     # Codes are made dense, and frames are read, one batch at a time, because a window may be a whole film.
     for first in range(0, len(patches), BATCH):
         part = engine_for(device).dense(unpacked[first : first + BATCH])

@@ -27,11 +27,9 @@ def embed_runs(codes: csr_array, n_components: int, engine: Engine, *, run: int,
     """
     n = codes.shape[0]
     moments = WindowMoments.of(codes, engine, begins=np.arange(n) % run == 0)
-    covariance, rank_tol = moments.covariance(centred=how.get("centred", True)), how.get("rank_tol", RANK_TOL)
+    covariance, tol = moments.covariance(centred=how.get("centred", True)), how.get("rank_tol", RANK_TOL)
     n_codes = n - 2 * (n // run) + 2  # a series of this length has as many second differences
-    solved = solve_closed_form(
-        covariance, moments.second_differences(), n_components, n_codes=n_codes, rank_tol=rank_tol
-    )
+    solved = solve_closed_form(covariance, moments.second_differences(), n_components, n_codes=n_codes, rank_tol=tol)
     return solved.matrix, covariance
 
 

@@ -66,9 +66,7 @@ def prediction(
         return _as_pictures(predicted, came, known, ax)
     before = np.zeros((0, predicted.shape[1])) if past is None else numbers(past, "past")
     if before.shape[1] != predicted.shape[1]:
-        raise ValueError(
-            f"past has {before.shape[1]} features but predictions have {predicted.shape[1]}; give the same"
-        )
+        raise ValueError(f"past has {before.shape[1]} features, predictions have {predicted.shape[1]}; give the same")
     labels = [f"feature {i}" for i in range(predicted.shape[1])] if names is None else list(map(str, names))
     lively = np.argsort(-(predicted if came is None else came).std(axis=0), kind="stable")[:_FEATURES]
     shown = np.sort(lively).tolist() if features is None else [_place(one, labels) for one in features]
@@ -79,9 +77,7 @@ def _place(feature: str | int, labels: Sequence[str]) -> int:
     if isinstance(feature, int) and 0 <= feature < len(labels):
         return feature
     if feature not in labels:
-        raise ValueError(
-            f"feature {feature!r} is not there; choose from 0 to {len(labels) - 1}, or {', '.join(labels)}"
-        )
+        raise ValueError(f"feature {feature!r} is not there; choose 0 to {len(labels) - 1}, or {', '.join(labels)}")
     return labels.index(str(feature))
 
 

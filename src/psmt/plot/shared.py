@@ -106,9 +106,7 @@ def shape_of(shape: Shape, values: Array) -> tuple[int, int] | None:
         return (side, side) if looks_like_pictures(values.reshape(-1, side, side)) else None
     height, width = shape
     if height * width != n_features:
-        raise ValueError(
-            f"shape={shape} has {height * width} pixels but there are {n_features} features; use None for bars"
-        )
+        raise ValueError(f"shape={shape} has {height * width} pixels, not {n_features} features; use None for bars")
     return int(height), int(width)
 
 

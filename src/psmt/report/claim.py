@@ -120,10 +120,8 @@ class Evidence:
         if self.is_control or self.as_measured.verdict != "yes":
             strength, measured = self.measured
             clear = "" if measured.verdict == "no" else "clear "
-            reason = (
-                "This control decided" if self.is_control else f"There is no {clear}effect to compare with controls"
-            )
-            return [(strength, measured._replace(why=f"{reason}: {measured.why}"))]
+            text = "This control decided" if self.is_control else f"There is no {clear}effect to compare with controls"
+            return [(strength, measured._replace(why=f"{text}: {measured.why}"))]
         return [
             self._judge(difference_interval(self.statistic, value), partial(why, null=null))
             for null, value in self.nulls.items()

@@ -94,14 +94,9 @@ class Page:
 
 def render(page: Page) -> bytes:
     """Return the page as one HTML file in UTF-8. It loads no other file, except films in its own folder."""
-    environment = Environment(
-        loader=PackageLoader("psmt", "report"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    return environment.get_template("page.html.jinja").render(page=page).encode(errors="surrogateescape")
+    files = PackageLoader("psmt", "report")
+    jinja = Environment(loader=files, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    return jinja.get_template("page.html.jinja").render(page=page).encode(errors="surrogateescape")
 
 
 def _data_uri(png: bytes) -> str:

@@ -49,9 +49,8 @@ class _Holders:
         self.before: list[int] = []
         self.own = threading.local()
         if hasattr(os, "register_at_fork"):
-            os.register_at_fork(
-                before=self.lock.acquire, after_in_parent=self.lock.release, after_in_child=self._inherit
-            )
+            own = self.lock
+            os.register_at_fork(before=own.acquire, after_in_parent=own.release, after_in_child=self._inherit)
 
     def locked(self, work: Callable[[], None]) -> None:
         """Call `work` with the lock held. After an interrupt, a ``with`` statement might not release the lock."""

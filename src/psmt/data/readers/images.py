@@ -54,10 +54,9 @@ def open_images(path: Path, stop: int | None = None) -> ImageFolder:
         raise FrameSourceError(f"{shown(path)} is a folder without images; put one image per frame there ({kinds})")
     with opened(files[0]) as image:
         height, width = _single(image, files[0]).shape[:2]
-    folder = ImageFolder(
+    return ImageFolder(
         path=path, files=tuple(files), name=shown(path.name or path), shape=(height, width), n_frames=len(files)
-    )
-    return folder.head(stop)
+    ).head(stop)
 
 
 def natural_key(path: Path) -> tuple[list[tuple[int, int | str]], str]:
@@ -144,10 +143,8 @@ def _count_pages(image: Image.Image, file: Path) -> int:
 def _single(image: Image.Image, file: Path) -> Frame:
     """Return the pixels of a file with one image. Raise `FrameSourceError` if the file has several pages."""
     if (n_pages := _count_pages(image, file)) > 1:
-        way_out = "give the file itself, and its pages are the frames" if image.format == "TIFF" else "split it"
-        raise FrameSourceError(
-            f"{shown(file)} has {n_pages:,} pages, but in a folder each file is one frame; {way_out}"
-        )
+        way = "give the file itself, and its pages are the frames" if image.format == "TIFF" else "split it"
+        raise FrameSourceError(f"{shown(file)} has {n_pages:,} pages, but in a folder each file is one frame; {way}")
     return _pixels(image, shown(file))
 
 

@@ -227,9 +227,7 @@ def _confounds(path: Path, parcels: Parcels) -> tuple[Any, Any]:
         confounds, kept = load_confounds_strategy(str(path), denoise_strategy=asked)
     except (ValueError, OSError) as error:
         cause = shown(" ".join(str(error).split()), 400)
-        raise FrameSourceError(
-            f"{shown(path)}: no confounds for strategy {asked!r} ({cause}); give a table instead"
-        ) from error
+        raise FrameSourceError(f"{shown(path)}: no confounds for strategy {asked!r} ({cause}); give a table") from error
     if kept is not None and np.any(np.diff(kept) != 1):
         raise FrameSourceError(
             f"{shown(path)}: strategy {asked!r} removes volumes from the middle of the scan, but dynamics are learned "

@@ -106,9 +106,7 @@ def _video_stream(container: av.container.InputContainer, medium: Medium) -> av.
         # Music files contain their cover as a video stream with one frame.
         if not stream.disposition & av.stream.Disposition.attached_pic:
             if stream.codec_context is None:
-                raise FrameSourceError(
-                    f"{medium.label}: this build of libav has no decoder for its video; re-encode the film"
-                )
+                raise FrameSourceError(f"{medium.label}: this libav has no decoder for its video; re-encode the film")
             return stream
     kinds = ", ".join(sorted({stream.type for stream in container.streams})) or "no streams"
     raise FrameSourceError(f"{medium.label} has no video in it (found: {kinds}); give a file with a picture track")

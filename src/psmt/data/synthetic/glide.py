@@ -155,9 +155,7 @@ class GlideFilm(BuiltinFilm, IndexedFilm):
         """Return the true motion of the camera in the frames ``start`` to ``stop - 1``."""
         stop = self.n_frames if stop is None else stop
         if not 0 <= start < stop <= self.n_frames:
-            raise ValueError(
-                f"start={start} and stop={stop} must satisfy 0 <= start < stop <= n_frames={self.n_frames}"
-            )
+            raise ValueError(f"start={start} and stop={stop} need 0 <= start < stop <= n_frames={self.n_frames}")
         # The first speed needs the frame before.
         time = np.arange(start - 1.0, stop)
         way = _stretches(self.seed, time) if self.speed is None else self.speed * time

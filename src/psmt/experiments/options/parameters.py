@@ -17,6 +17,7 @@ else:
 
 _LAM = "λ: sparsity (L1) penalty of step 7, recovery."
 _COMPONENTS = "f: dimension of the embedding."
+_CHOSEN = "chosen by predicting the end of the past"
 
 Atoms = Annotated[int, Option("--atoms", "M: number of atoms in the dictionary.")]
 SeveralAtoms = Annotated[tuple[int, ...], Option("--atoms", "M: number of atoms in the dictionary; may be repeated.")]
@@ -28,14 +29,10 @@ Window = Annotated[
 ]
 Horizon = Annotated[int, Option("--horizon", "K: number of frames that are predicted after each start.")]
 QuarterComponents = Annotated[int | None, Option("--components", _COMPONENTS, "a quarter of the atoms", auto=True)]
-ChosenComponents = Annotated[
-    int | Literal["auto"], Option("--components", _COMPONENTS, "chosen by predicting the end of the past", auto=True)
-]
+ChosenComponents = Annotated[int | Literal["auto"], Option("--components", _COMPONENTS, _CHOSEN, auto=True)]
 Lam = Annotated[float, Option("--lam", _LAM, auto=True)]
 SeveralLam = Annotated[tuple[float, ...], Option("--lam", f"{_LAM[:-1]}; may be repeated.")]
-ChosenLam = Annotated[
-    float | Literal["auto"], Option("--lam", _LAM, "chosen by predicting the end of the past", auto=True)
-]
+ChosenLam = Annotated[float | Literal["auto"], Option("--lam", _LAM, _CHOSEN, auto=True)]
 Alpha = Annotated[
     float,
     Option("--alpha", "α: sparsity (L1) penalty of layer 1.", "1, or √n / 16 for a series of n features", auto=True),
@@ -59,10 +56,8 @@ def extrapolation_names() -> tuple[str, ...]:
     """Return the names of all extrapolations. They are read from the source files, because imports are slow."""
     spec = find_spec("psmt.extrapolation")
     folder = Path((spec and spec.origin) or "").parent
-    found = (
-        re.findall(r'^    name(?:: .+)? = "(\w+)"$', file.read_text("utf-8"), re.M) for file in folder.glob("*.py")
-    )
-    return tuple(sorted(name for names in found for name in names))
+    texts = (file.read_text("utf-8") for file in folder.glob("*.py"))
+    return tuple(sorted(name for text in texts for name in re.findall(r'^    name(?:: .+)? = "(\w+)"$', text, re.M)))
 
 
 Extrapolation = Annotated[
@@ -87,9 +82,6 @@ def make_departures(literal: bool = False) -> Departures:
 Departed = Annotated[
     Departures,
     Option(
-        "--literal",
-        "Follow the paper; use lam>0 (docs/explanation/departures.md).",
-        parse=make_departures,
-        is_flag=True,
+        "--literal", "As in the paper; use lam>0 (docs/explanation/departures.md).", parse=make_departures, is_flag=True
     ),
 ]

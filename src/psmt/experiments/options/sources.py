@@ -101,8 +101,7 @@ class TaskOptions(FilmOptions):
     """Options of commands that run tasks. The tasks can run in several processes or on a cluster."""
 
     workers: Annotated[
-        int | None,
-        Option("--workers", "Number of processes.", default="one per CPU, as many as fit into 4 GiB of memory"),
+        int | None, Option("--workers", "Number of processes.", default="one per CPU, as many as fit into 4 GiB")
     ] = None
     cluster: Annotated[
         str | None,
@@ -149,9 +148,7 @@ def _row_column(text: str) -> tuple[int, int]:
 class PatchOptions(TaskOptions):
     """Options of commands that use one patch of each frame of a film, or a series."""
 
-    frame_size: Annotated[int, Option("--size", "Side of the frame in pixels, after its centred square is shrunk.")] = (
-        200
-    )
+    frame_size: Annotated[int, Option("--size", "Side in pixels to which the frame's centred square is shrunk.")] = 200
     patch_size: PatchSize = 16
     position: Annotated[
         tuple[int, int] | None,

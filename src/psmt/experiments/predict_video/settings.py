@@ -53,8 +53,7 @@ class VideoSettings(Settings):
     window: Annotated[int, count(LEAST)] = LEARN
     """Largest number of frames before the start that are learned from."""
     extrapolation: Annotated[
-        Literal["phase", "gain", "linear", "hold"],
-        Option("--extrapolation", "How the frame predictor continues the film."),
+        Literal["phase", "gain", "linear", "hold"], Option("--extrapolation", "How the predictor continues the film.")
     ] = "phase"
     prior: Annotated[
         str | None,

@@ -143,9 +143,8 @@ def pipeline_figure(result: PredictionResult) -> Figure:
     errors = [error(float(mse(values, truth))) for values in (predicted, step.frame)]
     ahead = {"linear": "continued straight", "hold": "held"}.get(rule, f"continued by the rule “{rule}”")
     first = ["whole", "."] if result.frame is not None or len(step.recent) else []
-    upper, lower = (
-        [*first, a, ".", "code", ".", "path", ".", b] for a, b in (("given", "predicted"), ("estimate", "truth"))
-    )
+    upper = [*first, "given", ".", "code", ".", "path", ".", "predicted"]
+    lower = [*first, "estimate", ".", "code", ".", "path", ".", "truth"]
     figure, panels = panel_figure(
         [upper, upper, lower, [{"code": "atoms"}.get(name, name) for name in lower]],
         height=3.9,
@@ -184,18 +183,13 @@ def pipeline_figure(result: PredictionResult) -> Figure:
 
 
 def _draw_values(
-    axes: Axes,
-    values: Array,
-    shape: tuple[int, int] | None,
-    box: tuple[float, float, float, float],
-    limit: float,
-    colour: str = INK,
+    axes: Axes, values: Array, shape: tuple[int, int] | None, box: Sequence[float], limit: float, colour: str = INK
 ) -> None:
     """Draw values (n_features,) in a `box` (left, right, bottom, top): a picture, or a line if `shape` is None."""
     left, right, bottom, top = box
     if shape is not None:
         look: dict[str, Any] = {"cmap": "gray", "vmin": -limit, "vmax": limit, "interpolation": "nearest"}
-        axes.imshow(values.reshape(shape), extent=box, aspect="auto", **look)
+        axes.imshow(values.reshape(shape), extent=(left, right, bottom, top), aspect="auto", **look)
         return
     middle = (bottom + top) / 2
     axes.plot([left, right], [middle, middle], color=RULE, linewidth=0.8)

@@ -226,9 +226,7 @@ def read_whole_frames(run: Run, starts: Sequence[int], *, horizon: int) -> dict[
     if run.surroundings is None:
         return {}
     found = run.surroundings([slice(max(start - BEFORE, 0), start + horizon + 1) for start in starts])
-    return {
-        start: {"surroundings": around, "corner": corner} for start, (around, corner) in zip(starts, found, strict=True)
-    }
+    return {start: {"surroundings": around, "corner": at} for start, (around, at) in zip(starts, found, strict=True)}
 
 
 def predict_phase(
@@ -291,17 +289,15 @@ def predict_phase(
     return PhaseResult(phase, *sizes, delayed[1:], estimates[1:], scores, rollouts, step=step, forecast=forecast)
 
 
-def predict_patches(
-    *, patches: Array, start: int, departures: Mapping[str, Any], null: str = "", **settings: Any
-) -> Result:
+def predict_patches(*, patches: Array, start: int, departures: Mapping[str, Any], null: str = "", **how: Any) -> Result:
     """Run `predict_phase` on patches, or on a `null` model of them. Return its result as arrays, for `unpack_phase`."""
     if null:
         # Each start draws its own null, so that its errors are independent of those at other starts.
-        patches = NULLS[null](patches, np.random.default_rng([settings["seed"], start]))
+        patches = NULLS[null](patches, np.random.default_rng([how["seed"], start]))
     with warnings.catch_warnings():
         # The command has warned of mistakes in a table. Patches of a short film have more columns than rows.
         warnings.simplefilter("ignore", SeriesWarning)
-        result = predict_phase(patches, FilmPhase("phase", start), **departures, **settings)
+        result = predict_phase(patches, FilmPhase("phase", start), **departures, **how)
     arrays = {name: np.asarray(getattr(result, name)) for name in ("n_components", "lam", "frames", "estimates")}
     if result.step is not None:
         arrays |= {f"step-{name}": values for name, values in result.step._asdict().items()}

@@ -81,16 +81,13 @@ def predict(
     )
 
 
-def choose_phases(
-    settings: PredictionSettings, errors: Array | None, segment: Stretch | None = None
-) -> list[FilmPhase]:
+def choose_phases(own: PredictionSettings, errors: Array | None, segment: Stretch | None = None) -> list[FilmPhase]:
     """Return phases at the starts in the settings. Without starts, find phases from reconstruction errors (time,)."""
-    if settings.starts:
-        return [FilmPhase(f"start-{start}", start) for start in dict.fromkeys(settings.starts)]
+    if own.starts:
+        return [FilmPhase(f"start-{start}", start) for start in dict.fromkeys(own.starts)]
     if errors is None:
         raise ValueError("without starts, phases are found by reconstruction errors; give either")
-    window, horizon, search = settings.window, settings.horizon, settings.search
-    return find_phases(errors, window=window, horizon=horizon, search=search, segment=segment)
+    return find_phases(errors, window=own.window, horizon=own.horizon, search=own.search, segment=segment)
 
 
 def choose_starts(

@@ -37,9 +37,7 @@ def sweep_figure(result: SweepResult, lams: Sequence[float]) -> Figure:
     )
     for lam in lams:
         quartiles = {
-            key[1:]: np.quantile(errors, (0.25, 0.5, 0.75), axis=1)
-            for key, errors in result.errors.items()
-            if key[0] == lam
+            key[1:]: np.quantile(own, (0.25, 0.5, 0.75), axis=1) for key, own in result.errors.items() if key[0] == lam
         }
         span = min(own.min() for own in quartiles.values()), max(own.max() for own in quartiles.values())
         for i, size in enumerate(sizes):

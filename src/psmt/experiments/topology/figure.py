@@ -20,11 +20,9 @@ SHADE = "#d62728"
 def topology_figure(result: TopologyResult, *, n_times: int = 5) -> Figure:
     """Draw Fig. 3: links of some atoms over time (a), their components at `n_times` times (b), and linked atoms (c)."""
     times, rows, settings = result.shown_windows(n_times), range(len(result.chosen)), result.settings
-    components = [
-        [*(f"graph {i} {k}" for k in range(len(times))), *(f"picture {i} {k}" for k in range(3))] for i in rows
-    ]
+    lower = [[*(f"graph {i} {k}" for k in range(len(times))), *(f"picture {i} {k}" for k in range(3))] for i in rows]
     figure, panels = panel_figure(
-        [[[["sizes"], ["counts"]]], [components]],
+        [[[["sizes"], ["counts"]]], [lower]],
         height=4.7 + 1.4 * len(rows),
         heights=[3.6, 0.55 + 1.4 * len(rows)],
         note=f"{len(result.dictionary):,} atoms, {len(result.graphs)} windows of {settings.window:,} frames, "
