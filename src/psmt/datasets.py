@@ -125,5 +125,4 @@ def load_bold(n_frames: int = 600, *, subject: int = 0, **simulation: Any) -> Da
     ((120, 20), (120,))
     """
     simulation.setdefault("n_subjects", subject + 1)
-    scan = BoldSimulation(n_frames=n_frames, **simulation).subject(subject)
-    return load(scan)
+    return load(BoldSimulation(n_frames=n_frames, **simulation).subject(subject))

@@ -237,8 +237,7 @@ def check_stop(stop: int | None) -> None:
 
 def smaller(first: int | None, second: int | None) -> int | None:
     """Return the smaller of two upper bounds. None means that there is no bound."""
-    known = [int(value) for value in (first, second) if value is not None]
-    return min(known, default=None)
+    return min((int(value) for value in (first, second) if value is not None), default=None)
 
 
 def file_checksum(*paths: Path, names: bool = False) -> str:

@@ -41,8 +41,7 @@ METHODS = {
 }
 """Labels of the methods that predict patches, by their name in files.
 
-`motion` needs pictures, and `whole_frame` needs a film that can be read again. Otherwise results omit them.
-"""
+`motion` needs pictures, and `whole_frame` needs a film that can be read again. Otherwise results omit them."""
 
 
 @dataclass(frozen=True)

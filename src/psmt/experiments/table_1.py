@@ -33,8 +33,7 @@ NOTHING = 0.95
 BLOCKS = 6
 """Smallest number of blocks in a film. Frames of one window depend on each other, so a block is as long as a window. In
 a film of few windows blocks are shorter, which is acceptable: on the highway film, the differences of frames more than
-a quarter of a window apart correlate by less than 0.5.
-"""
+a quarter of a window apart correlate by less than 0.5."""
 
 
 def compare(

@@ -91,8 +91,7 @@ def _as_pictures(predicted: Array, came: Array | None, shape: tuple[int, int], a
             rows |= {"truth": 2 * came - 1, "predicted": 2 * predicted - 1}
     ax = axes_of(ax, (0.75 * len(steps) + 1.2, 0.8 * len(rows) + 0.7))
     limit = max(float(np.percentile(np.abs(next(iter(rows.values()))), 99.5)), 1e-12)
-    pictures = [values[step].reshape(shape) for values in rows.values() for step in steps]
-    canvas = tiled(pictures, len(steps))
+    canvas = tiled([values[step].reshape(shape) for values in rows.values() for step in steps], len(steps))
     show_tiles(ax, canvas, limit)
     height, width = canvas.shape
     for i, name in enumerate(rows):

@@ -64,8 +64,7 @@ class Answer(NamedTuple):
     text: str = ""
     command: str = ""
     """The command to run next. An experiment gives the words after ``psmt``, with ``{source}`` for the film. A page has
-    the whole command. It is empty if there is none.
-    """
+    the whole command. It is empty if there is none."""
     reason: str = ""
     """What this command does, as the end of a sentence."""
     pictures: Sequence[Picture] = ()

@@ -53,8 +53,7 @@ class DiskSeries(np.memmap[Any, np.dtype[np.float64]]):
     @classmethod
     def open(cls, path: str | os.PathLike[str], n_features: int, rows: slice = slice(None)) -> "DiskSeries":
         """Return the given rows of a file that another process created, and will delete."""
-        series = cls(path, dtype=np.float64, mode="r").reshape(-1, n_features)
-        return cast(DiskSeries, series[rows])
+        return cast(DiskSeries, cls(path, dtype=np.float64, mode="r").reshape(-1, n_features)[rows])
 
     def __getitem__(self, key: Any) -> Any:
         """Return a slice as a view of the file, and anything else as an array in memory."""
@@ -114,5 +113,4 @@ def blocks(values: Array) -> Iterator[Array]:
 
 def mean_of(values: Array) -> Array:
     """Return the mean row (n_features,), computed block by block."""
-    total = sum(block.sum(axis=0) for block in blocks(values))
-    return cast(Array, total / len(values))
+    return cast(Array, sum(block.sum(axis=0) for block in blocks(values)) / len(values))

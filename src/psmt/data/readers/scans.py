@@ -169,8 +169,7 @@ def load_image(path: Path) -> Any:
 def _repetition_time(image: Any) -> float | None:
     """Return the repetition time in seconds from the header, or None if the header has none."""
     tr = float(image.header.get_zooms()[3])
-    unit = image.header.get_xyzt_units()[1]
-    tr *= {"msec": 1e-3, "usec": 1e-6}.get(unit, 1.0)
+    tr *= {"msec": 1e-3, "usec": 1e-6}.get(image.header.get_xyzt_units()[1], 1.0)
     return tr if np.isfinite(tr) and tr > 0 else None
 
 

@@ -179,8 +179,7 @@ class BoldSimulation:
         chain = self._chain(self._checked(index))
         if hidden:
             return chain[self._settling :]
-        present = np.eye(self.n_states)[chain]
-        return np.asarray(np.argmax(self._responded(present), axis=1), dtype=np.int64)
+        return np.asarray(np.argmax(self._responded(np.eye(self.n_states)[chain]), axis=1), dtype=np.int64)
 
     def _chain(self, index: int) -> Ints:
         """Draw the hidden states (_settling + n_frames,) of one subject, including those before the scan begins."""

@@ -165,8 +165,7 @@ COMPARISONS: dict[str, list[Pair]] = {
     "codes_help": [Pair(("code_line",), ("linear",), "frame"), Pair(("code_gain",), ("pixel_gain",), "frame")],
 }
 """Comparisons that decide each claim. Errors against codes and against frames are compared separately, because a method
-that uses codes always loses the part of a frame that its code does not contain.
-"""
+that uses codes always loses the part of a frame that its code does not contain."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -49,8 +49,7 @@ class Design:
     """(n_blocks, n_frames): frames of each block, in order of time. The shape is (0, 0) if there are too few blocks."""
     splits: Ints
     """(n_splits,): number of blocks before each time that is tried. It is half of all blocks, and in a long film also a
-    quarter and three quarters.
-    """
+    quarter and three quarters."""
     memory: int
     """Memory of the codes in frames. It is not larger than the smallest memory with which there are too few blocks."""
 
@@ -121,8 +120,7 @@ LEAST_LOST = 0.1
 
 LEAST_REPEATED = 0.2
 """Smallest correlation of similarities between blocks in random order with which a change can be measured. Below it,
-similarities are mostly noise.
-"""
+similarities are mostly noise."""
 
 
 @dataclass(frozen=True)
@@ -169,8 +167,7 @@ def measure_change(film: Result, nulls: Sequence[Result], design: Design) -> Sim
     lost, null = (np.where(known, 1 - found / np.where(known, repeated, 1.0), -np.inf) for found in (across, draws))
     k = int(np.argmax(lost)) if known.any() else 0
     test = NullTest(float(lost[k]), null.max(axis=1)) if known.any() else NullTest(np.nan, draws[:, 0])
-    frame = int(design.blocks[design.splits[k], 0])
-    return SimilarityChange(frame, float(across[k]), float(repeated[k]), test)
+    return SimilarityChange(int(design.blocks[design.splits[k], 0]), float(across[k]), float(repeated[k]), test)
 
 
 def measure_lasting(film: Result, nulls: Sequence[Result], *, n_permutations: int, seed: int) -> LinkPersistence:
