@@ -49,10 +49,8 @@ class CommandLine(Command):
     @cached_property
     def shown(self) -> dict[str, Declaration]:
         """For each parameter, the declaration that help shows. One that takes a single value is preferred."""
-        return {
-            name: min(owned.values(), key=lambda one: get_origin(one.type) is tuple)
-            for name, owned in self.declared.items()
-        }
+        found = self.declared.items()
+        return {name: min(own.values(), key=lambda one: get_origin(one.type) is tuple) for name, own in found}
 
     @cached_property
     def names(self) -> dict[str, str]:

@@ -196,7 +196,7 @@ def settle_environment() -> None:
         except (ValueError, OverflowError, OSError):
             good = False
         if not good:
-            raise PSMTError(f"the environment has {name}={value!r:.80}, which is not {wanted}; correct or unset it")
+            raise PSMTError(f"the environment has {name}={value!r:.80}, which is not {wanted}; correct or unset {name}")
 
 
 def _check_threads() -> None:

@@ -59,7 +59,7 @@ class Task:
                 "letter or digit"
             )
         if "<" in getattr(self.compute, "__qualname__", "<"):
-            raise TypeError(f"compute={self.compute!r} cannot be sent to a worker; use a module's top-level function")
+            raise TypeError(f"compute={self.compute!r} cannot be sent to a worker; use one at a module's top level")
 
     @cached_property
     def key(self) -> str:

@@ -73,12 +73,12 @@ def prediction(
     return _as_lines(predicted, came, before[-_PAST:], bounds, {i: labels[i] for i in shown}, ax)
 
 
-def _place(feature: str | int, labels: Sequence[str]) -> int:
-    if isinstance(feature, int) and 0 <= feature < len(labels):
+def _place(feature: str | int, names: Sequence[str]) -> int:
+    if isinstance(feature, int) and 0 <= feature < len(names):
         return feature
-    if feature not in labels:
-        raise ValueError(f"feature {feature!r} is not there; choose 0 to {len(labels) - 1}, or {', '.join(labels)}")
-    return labels.index(str(feature))
+    if feature not in names:
+        raise ValueError(f"feature {feature!r} is not there; choose from 0 to {len(names) - 1}, or {', '.join(names)}")
+    return names.index(str(feature))
 
 
 def _as_pictures(predicted: Array, came: Array | None, shape: tuple[int, int], ax: Axes | None) -> Axes:

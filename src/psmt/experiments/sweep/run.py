@@ -58,11 +58,8 @@ def _null_errors(film: Array, coded: Sequence[Coded], settings: SweepSettings, r
     order = rng.permutation(len(film))
     noise = draw_noise(film, rng)
     noise_coded = code_film(noise, [len(dictionary) for dictionary, _ in coded], settings, run)
-    places, stage = settings.null_segments, "windows of null models"
-    return {
-        "shuffled": _errors(film, coded, settings, run, places, stage, order),
-        "noise": _errors(noise, noise_coded, settings, run, places, stage),
-    }
+    how = settings, run, settings.null_segments, "windows of null models"
+    return {"shuffled": _errors(film, coded, *how, order), "noise": _errors(noise, noise_coded, *how)}
 
 
 def _errors(

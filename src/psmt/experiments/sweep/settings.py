@@ -53,7 +53,7 @@ class SweepSettings(Settings):
 
     def __post_init__(self) -> None:
         if not self.n_atoms or not self.ratios or not self.lam:
-            raise ValueError(f"n_atoms={self.n_atoms}, ratios={self.ratios} and lam={self.lam} need one value or more")
+            raise ValueError(f"n_atoms={self.n_atoms}, ratios={self.ratios} and lam={self.lam} need at least one value")
         super().__post_init__()
         if self.window is not None:
             if len(self.n_atoms) != 1:

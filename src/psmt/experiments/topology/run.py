@@ -95,7 +95,7 @@ class TopologyResult:
     shuffled: Sequence[Result]
     """Results of `link_sets` for draws of the null model, in which the frames of each window are shuffled."""
     times: Sequence[Result]
-    """Results of `compare_times` for the blocks of the design and for draws of their null model. Empty without blocks."""
+    """Results of `compare_times` for the blocks of the design, and for draws of their null model. [] without blocks."""
     picture_shape: tuple[int, int] | None = None
     """Height and width of the atoms, or None if they are not pictures."""
 
