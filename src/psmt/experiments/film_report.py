@@ -72,14 +72,6 @@ class FilmResults:
         """Name of the requested experiment, or of the last one if there are several."""
         return list(self.asked)[-1]
 
-    def claims(self) -> list[Claim]:
-        """Return the claims of all experiments with their verdicts, in the order of the report."""
-        return [
-            claim
-            for name in self.used
-            for claim in experiment_of(name).claims(self.results.get(name), self.notes.get(name, ""))
-        ]
-
     def answer(self, claims: Sequence[Claim], files: Mapping[str, Any]) -> Answer:
         """Return the first answer that an experiment gives. It also says how many claims of the paper are confirmed."""
         found = [experiment_of(name).answer(result, files) for name, result in self.results.items()]
@@ -142,7 +134,11 @@ def _common_page(done: FilmResults, files: Mapping[str, Any]) -> Page:
     sections = [part for name, one in done.results.items() for part in experiment_of(name).sections(one, files)]
     missing = [f"The {name}: {done.notes[name]}." for name in done.used if name not in done.results]
     sections += [Section(title="Inconclusive on this film", text=missing)] if missing else []
-    claims = done.claims()
+    claims = [
+        claim
+        for name in done.used
+        for claim in experiment_of(name).claims(done.results.get(name), done.notes.get(name, ""))
+    ]
     answer = done.answer(claims, files)
     return Page(title=title, answer=answer, lead=lead, claims=claims, sections=sections, facts=facts)
 

@@ -71,11 +71,8 @@ def pack_codes(codes: Array | csr_array) -> Result:
 def slice_codes(packed: Result, start: int, stop: int) -> Result:
     """Return the codes ``[start:stop]``, in the format of `pack_codes`."""
     first, last = packed["offsets"][[start, stop]]
-    return {
-        "values": packed["values"][first:last],
-        "columns": packed["columns"][first:last],
-        "offsets": packed["offsets"][start : stop + 1] - first,
-    }
+    parts = {name: packed[name][first:last] for name in ("values", "columns")}
+    return parts | {"offsets": packed["offsets"][start : stop + 1] - first}
 
 
 def unpack_codes(packed: Result, n_atoms: int) -> csr_array:

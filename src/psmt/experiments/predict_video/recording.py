@@ -8,7 +8,7 @@ to. All these files are removed when the results have been written.
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from heapq import nlargest
 from itertools import islice
 from pathlib import Path
@@ -261,12 +261,10 @@ class Checkpoint:
         """Return the path of the file `name` of this run. The method `clear` removes this file."""
         return self._folder / "tasks" / f"{self._name}-{name}"
 
-    @contextmanager
-    def segment(self, *, fps: float | None) -> Iterator[Callable[[Picture], None]]:
+    def segment(self, *, fps: float | None) -> AbstractContextManager[Callable[[Picture], None]]:
         """Return a context that writes the next piece of the film. It yields a function that appends a picture."""
         self.segments.append(self._piece(len(self.segments)))
-        with writing_film(self.segments[-1], fps=fps) as add:
-            yield add
+        return writing_film(self.segments[-1], fps=fps)
 
     def save(self, recorder: Recorder, methods: Mapping[str, FrameMethod]) -> None:
         """Save the states of the recorder and of the methods, unless the key is None."""

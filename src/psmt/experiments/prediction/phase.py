@@ -70,17 +70,12 @@ def rank_methods(scores: Sequence[Mapping[str, Score]]) -> list[MethodErrors]:
         for method in scores[0]
         if all(method in own for own in scores)
     }
-    means = {method: own.mean(axis=1) for method, own in errors.items()}
+    means: dict[str, tuple[float, float]] = {method: own.mean(axis=1).tolist() for method, own in errors.items()}
+    copied, copied_code = means["copy"][1], means["copy_code"][0]
+    logs = {method: float(np.mean(log_mse(own[0]))) for method, own in errors.items()}
     found = [
-        MethodErrors(
-            method,
-            float(np.mean(log_mse(errors[method][0]))),
-            float(code),
-            float(frame),
-            float(error_ratio(frame, means["copy"][1])),
-            float(error_ratio(code, means["copy_code"][0])),
-        )
-        for method, (code, frame) in means.items()
+        MethodErrors(name, logs[name], code, frame, error_ratio(frame, copied), error_ratio(code, copied_code))
+        for name, (code, frame) in means.items()
     ]
     return sorted(found, key=lambda own: own.mse_vs_frame)
 
