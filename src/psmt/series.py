@@ -47,9 +47,7 @@ def check_lengths(lengths: Sequence[int] | None, n_frames: int) -> list[int]:
         return [n_frames]
     each(count(3))("lengths", lengths)
     if sum(lengths) != n_frames:
-        raise ValueError(
-            f"lengths add up to {sum(lengths)}, but X has {n_frames} frames; give the number of frames of each series"
-        )
+        raise ValueError(f"lengths add up to {sum(lengths)}, but X has {n_frames} frames; give those of each series")
     return list(map(int, lengths))
 
 

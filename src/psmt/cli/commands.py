@@ -12,7 +12,7 @@ from cyclopts import Group, Parameter
 
 from psmt.experiments import chapters, command_of
 from psmt.experiments.contract import PAPER, SEE, Command
-from psmt.experiments.options.declaration import LEFT_OUT, Declaration, Settings, declarations, offered
+from psmt.experiments.options.declaration import LEFT_OUT, Declaration, Settings, declarations
 from psmt.experiments.options.sources import FilmOptions
 from psmt.utils.constraints import choice
 
@@ -40,9 +40,9 @@ class CommandLine(Command):
         found: dict[str, dict[str, Declaration]] = {}
         commands = [command_of(name) for name in self.experiments]
         for owner, command in [(self.options, ""), *((one.settings, one.name) for one in commands)]:
-            for one in offered(owner):
+            for one in declarations(owner).values():
                 own_meaning = self.paper and one.name in getattr(owner, "OWN_MEANING", ())
-                if not own_meaning and (not self.only or one.name in self.only):
+                if one.option.name and not own_meaning and (not self.only or one.name in self.only):
                     found.setdefault(one.name, {})[command] = one
         return found
 

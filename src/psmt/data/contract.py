@@ -139,11 +139,10 @@ class IndexedFilm(Film):
         """Return the grey frame ``(height, width)`` at an index. Negative indices count from the end."""
         if isinstance(key, bool) or not isinstance(key, int | np.integer):
             raise TypeError(f"{self.name}[{key!r}]: index with an integer; for more frames, use head(stop) or a loop")
-        if not -self.n_frames <= key < self.n_frames:
-            raise IndexError(
-                f"frame {key} is outside {self.name}; use {-self.n_frames} to {self.n_frames - 1}, below 0 from the end"
-            )
-        return self._frame(int(key) % self.n_frames, colour=False)
+        n = self.n_frames
+        if not -n <= key < n:
+            raise IndexError(f"frame {key} is outside {self.name}; use {-n} to {n - 1}, below 0 from the end")
+        return self._frame(int(key) % n, colour=False)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -77,18 +77,15 @@ class FilmResults:
         found = [experiment_of(name).answer(result, files) for name, result in self.results.items()]
         own = next((one for one in found if one is not None), Answer())
         paper = [claim for claim in claims if claim.paper]
-        measured, beyond = (
-            sum(getattr(claim, name).verdict == "yes" for claim in paper) for name in ("as_measured", "beyond_controls")
-        )
+        plain = sum(claim.as_measured.verdict == "yes" for claim in paper)
+        beyond = sum(claim.beyond_controls.verdict == "yes" for claim in paper)
         counts = ""
         if len(paper) == 1:
             both = paper[0].as_measured.verdict, paper[0].beyond_controls.verdict
             counts = "Does the paper's claim come out? As measured: {}; beyond controls: {}.".format(*both)
         elif paper:
-            come = "comes" if measured == 1 else "come"
-            counts = (
-                f"Of the paper's {len(paper)} claims, {measured} {come} out as measured and {beyond} beyond controls."
-            )
+            come = "comes" if plain == 1 else "come"
+            counts = f"Of the paper's {len(paper)} claims, {plain} {come} out as measured and {beyond} beyond controls."
         command = f"psmt {own.command.format(source=quote(self.source))}" if own.command else ""
         return own._replace(text=" ".join(filter(None, [own.text, counts])), command=command)
 
@@ -135,9 +132,7 @@ def _common_page(done: FilmResults, files: Mapping[str, Any]) -> Page:
     missing = [f"The {name}: {done.notes[name]}." for name in done.used if name not in done.results]
     sections += [Section(title="Inconclusive on this film", text=missing)] if missing else []
     claims = [
-        claim
-        for name in done.used
-        for claim in experiment_of(name).claims(done.results.get(name), done.notes.get(name, ""))
+        one for own in done.used for one in experiment_of(own).claims(done.results.get(own), done.notes.get(own, ""))
     ]
     answer = done.answer(claims, files)
     return Page(title=title, answer=answer, lead=lead, claims=claims, sections=sections, facts=facts)
@@ -154,10 +149,8 @@ def make_summary(done: FilmResults, page: Page) -> bytes:
     if done.paper:
         asked = {_short(name): own for name, own in done.asked.items()}
         settings = {"settings": asked, "used": used, "notes": done.notes}
-    numbers = {
-        _short(name): experiment_of(name).summary(done.results[name]) if name in done.results else None
-        for name in done.used
-    }
+    found = done.results
+    numbers = {_short(own): experiment_of(own).summary(found[own]) if own in found else None for own in done.used}
     about = {"psmt": psmt.__version__, "versions": versions(), "command": done.command, "film": done.film}
     return to_json(about | settings | stated | numbers)
 

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
 
 from psmt.coding import SparseCoder
@@ -108,13 +109,7 @@ def reconstruct_window(*, patches: Array, dictionary: Array, codes: Result, devi
 
 
 def round_trip(
-    window: Any,
-    dictionary: Array,
-    *,
-    n_components: int | None,
-    lam: float | Sequence[float],
-    device: str = "cpu",
-    **departures: Any,
+    window: Any, dictionary: Array, *, n_components: int | None, lam: ArrayLike, device: str = "cpu", **departures: Any
 ) -> Callable[[Array, Array], Array]:
     """Learn an embedding from the codes of a `window` (window, n_atoms). Return a function that maps codes to frames.
 

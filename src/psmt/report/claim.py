@@ -122,10 +122,8 @@ class Evidence:
             clear = "" if measured.verdict == "no" else "clear "
             text = "This control decided" if self.is_control else f"There is no {clear}effect to compare with controls"
             return [(strength, measured._replace(why=f"{text}: {measured.why}"))]
-        return [
-            self._judge(difference_interval(self.statistic, value), partial(why, null=null))
-            for null, value in self.nulls.items()
-        ]
+        found, nulls = self.statistic, self.nulls.items()
+        return [self._judge(difference_interval(found, value), partial(why, null=null)) for null, value in nulls]
 
     @property
     def estimate(self) -> str:

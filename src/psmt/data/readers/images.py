@@ -152,9 +152,7 @@ def _pixels(image: Image.Image, where: str) -> Frame:
     """Return the pixels of an image as float32: ``(height, width)`` if it is grey, otherwise ``(height, width, 3)``."""
     width, height = image.size
     if width * height > _MOST_PIXELS:
-        raise FrameSourceError(
-            f"{where} is {height:,} x {width:,} pixels, more than {_MOST_PIXELS:,} in all; make the image smaller"
-        )
+        raise FrameSourceError(f"{where} is {height:,} x {width:,} pixels, more than {_MOST_PIXELS:,}; make it smaller")
     with _trouble_named(where):
         if image.mode == "F" or image.mode.startswith("I"):
             pixels = np.asarray(image)

@@ -137,9 +137,7 @@ class GlideFilm(BuiltinFilm, IndexedFilm):
                 "or leave it out for calm and lively stretches"
             )
         if not 0 <= self.noise <= NOISIEST:
-            raise ValueError(
-                f"noise={self.noise!r} is out of range; use a fraction of the film's contrast from 0 to {NOISIEST:g}"
-            )
+            raise ValueError(f"noise={self.noise!r} is out of range; use 0 to {NOISIEST:g}, relative to the contrast")
         super().__post_init__()
 
     def checksum(self) -> str:

@@ -49,9 +49,7 @@ def atoms_figure(result: BrainResult) -> Figure:
     study, dictionary = result.study, result.model.networks_
     order = np.argsort(-result.model.shares_, kind="stable")[:SHOWN_ATOMS]
     pictures, rows = _glass_rows(study, dictionary[order[:GLASS_ATOMS]])
-    figure, axes = panel_figure(
-        [["chart", "chart"], *rows], height=5.2 + 1.7 * len(rows), heights=[4.9, *[1.6] * len(rows)]
-    )
+    figure, axes = panel_figure([["chart"] * 2, *rows], height=5.2 + 1.7 * len(rows), heights=[4.9, *[1.6] * len(rows)])
     chart = axes["chart"]
     _heatmap(figure, chart, dictionary[order].T, "weight of the region")
     title = f"Networks: the {len(order)} atoms with the most activity, of {len(dictionary)}"

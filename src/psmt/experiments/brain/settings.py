@@ -103,9 +103,7 @@ class BrainOptions(TaskOptions):
             default="the .tsv file beside the atlas that has its name, if there is one",
         ),
     ] = None
-    model: Annotated[
-        Path | None, Option("--model", "group.psmt of an earlier run: it is applied, and nothing is learned.")
-    ] = None
+    model: Annotated[Path | None, Option("--model", "group.psmt of an earlier run, to apply without learning.")] = None
     participants: Annotated[
         Path | None,
         Option(

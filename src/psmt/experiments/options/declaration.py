@@ -7,7 +7,7 @@ the names in error messages, the facts in a report, and the table of options in 
 cannot be set on the command line. A field without a constraint gets that of its type, see `constraint_of`.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, dataclass, field, fields, replace
 from importlib import import_module
 from types import NoneType, UnionType
@@ -137,11 +137,6 @@ def constraint_of(kind: Any, own: Constraint | None = None) -> Constraint | None
 
 def anything(_name: str, _value: object) -> None:
     """Accept any value: a constraint for parameters that are checked elsewhere."""
-
-
-def offered(cls: type) -> Iterator[Declaration]:
-    """Yield the declarations of those fields of a dataclass that have a command-line option."""
-    return (declared for declared in declarations(cls).values() if declared.option.name)
 
 
 def from_library(module: str, name: str) -> Any:

@@ -23,7 +23,7 @@ Atoms = Annotated[int, Option("--atoms", "M: number of atoms in the dictionary."
 SeveralAtoms = Annotated[tuple[int, ...], Option("--atoms", "M: number of atoms in the dictionary; may be repeated.")]
 Window = Annotated[
     int,
-    Option("--window", "H: number of codes that the embedding is made from.", default=f"{RATIO} times M"),
+    Option("--window", "H: number of codes of an embedding.", default=f"{RATIO} times M"),
     Derived("n_atoms", lambda n_atoms: RATIO * n_atoms),
     count(3),
 ]
@@ -44,9 +44,7 @@ Search = Annotated[
     Option("--search", "Where phases are searched: inside the segment of least error, or in the whole film."),
 ]
 Starts = Annotated[
-    tuple[int, ...],
-    Option("--start", "T: frame to start from; may be repeated.", "a calm and a lively phase are searched"),
-    anything,
+    tuple[int, ...], Option("--start", "T: frame to start from; may be repeated.", "a calm and a lively one"), anything
 ]
 PatchSize = Annotated[int, Option("--patch", "Side of the patch in pixels; N is its square.")]
 Device = Annotated[str, Option("--device", "Where to compute: cpu, or cuda for a GPU.", metavar="cpu|cuda")]

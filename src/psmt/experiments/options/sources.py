@@ -104,12 +104,7 @@ class TaskOptions(FilmOptions):
         int | None, Option("--workers", "Number of processes.", default="one per CPU, as many as fit into 4 GiB")
     ] = None
     cluster: Annotated[
-        str | None,
-        Option(
-            "--cluster",
-            "Address of a Dask scheduler whose workers are used instead, see docs/how-to/cluster.md.",
-            metavar="ADDRESS",
-        ),
+        str | None, Option("--cluster", "Address of a Dask scheduler, see docs/how-to/cluster.md.", metavar="ADDRESS")
     ] = None
 
     def executor(self, n_atoms: int, /) -> AbstractContextManager[Executor | None]:
@@ -170,9 +165,7 @@ class PatchOptions(TaskOptions):
             parse=lambda text: tuple(name.strip() for name in text.split(",")),
         ),
     ] = None
-    quick: Annotated[
-        bool, Option("--quick", f"A small version: at most 128 atoms and the first {QUICK_FRAMES:,} frames.")
-    ] = False
+    quick: Annotated[bool, Option("--quick", f"Small: at most 128 atoms, the first {QUICK_FRAMES:,} frames.")] = False
 
     def check(self, settings: Iterable[Settings], /) -> None:
         """Raise if an option that all commands share is invalid, or if the patch does not lie inside the frame."""

@@ -12,7 +12,6 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from heapq import nlargest
 from itertools import islice
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, Generic, NamedTuple, Protocol, Self, TypeVar, get_type_hints
 from zlib import crc32
 
@@ -72,17 +71,13 @@ class CsvLogError(PSMTError, ValueError):
 class CsvLog(Generic[Record]):
     """A table that grows row by row in a CSV file without a header. Iteration yields the rows.
 
-    `kind` is the type of the rows: a named tuple of int, float and str. Without a `path`, the file is temporary. The
-    log counts the bytes that it wrote, so a resumed run overwrites the rows that a killed run wrote after its last
-    checkpoint, and two runs at the same time write the same bytes.
+    `kind` is the type of the rows: a named tuple of int, float and str. The log counts the bytes that it wrote, so a
+    resumed run overwrites the rows that a killed run wrote after its last checkpoint, and two runs at the same time
+    write the same bytes.
     """
 
-    def __init__(self, kind: type[Record], path: str | os.PathLike[str] | None = None) -> None:
-        self._kind = kind
-        if path is None:
-            self._temporary = TemporaryDirectory(prefix="psmt-")
-            path = f"{self._temporary.name}/log.csv"
-        self._path = Path(path)
+    def __init__(self, kind: type[Record], path: Path) -> None:
+        self._kind, self._path = kind, path
         self._size = self._checksum = 0
         self._buffer: list[Record] = []
 
@@ -152,14 +147,14 @@ def row_dtype(kind: type[Any]) -> np.dtype[Any]:
 class Recorder:
     """Collects the results of a film step by step: scores, rollouts, events, and pictures of the largest events.
 
-    ``path(name)`` returns the file of a table, or None for a temporary file. `fps`, if known, gives events a time.
-    `false_alarms` is the accepted rate of false events per frame.
+    ``path(name)`` returns the file of a table. `fps`, if known, gives events a time. `false_alarms` is the accepted
+    rate of false events per frame.
     """
 
     _SAVED = ("n", "learning", "seconds", "event_strips", "under_way", "last_event")
 
     def __init__(
-        self, methods: Iterable[str], *, fps: float | None, false_alarms: float, path: Callable[[str], Path | None]
+        self, methods: Iterable[str], *, fps: float | None, false_alarms: float, path: Callable[[str], Path]
     ) -> None:
         self.n = 0
         """Number of steps."""

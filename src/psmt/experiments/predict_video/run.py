@@ -101,8 +101,8 @@ def predict_video(
             with checkpoint.segment(fps=film.fps) as add:
                 for own in chain([step], islice(steps, STRETCH - 1)):
                     recorder.add(own)
-                    if sink is not None:
-                        add(sink(own))
+                    if sink is not None and (picture := sink(own)) is not None:
+                        add(picture)
                     progress("predict frames", recorder.n, max(horizon or 0, recorder.n + 1))
             checkpoint.save(recorder, methods)
     wanted = settings.horizon if isinstance(settings.horizon, int) else 1

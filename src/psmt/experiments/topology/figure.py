@@ -105,9 +105,8 @@ def _draw_components(panels: Mapping[str, Axes], result: TopologyResult, times: 
                 shade: dict[str, Any] = {"s": 12 * size, "color": SHADE, "alpha": 0.2, "linewidths": 0, "zorder": 0}
                 axes.scatter(positions[members, 0], positions[members, 1], **shade)
             text, colour = (f"{count} atoms", _colour(i)) if count > 1 else ("no links", QUIET)
-            axes.annotate(
-                text, (0, 0), (4, 4), "axes fraction", "offset points", fontsize=7.5, color=colour
-            ).set_in_layout(False)
+            note = axes.annotate(text, (0, 0), (4, 4), "axes fraction", "offset points", fontsize=7.5, color=colour)
+            note.set_in_layout(False)
             if i == 0:
                 axes.set_title(f"\nframe {result.centers[time]:,}", fontsize=SMALL, color=QUIET, pad=4)
         first = panels[f"graph {i} 0"]
