@@ -9,7 +9,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from psmt.brain.courses import Course, state_means
-from psmt.brain.layers import clean, code_person, embed_group, join, learn_networks, training_volumes, trajectory
+from psmt.brain.layers import MAX_VOLUMES, clean, code_person, embed_group, join, learn_networks, trajectory
 from psmt.brain.states import MEMORIES, StateModel, choose_number, learn_states, score_states
 from psmt.data import Spec, open_series
 from psmt.errors import FrameSourceError, NotEnoughFramesError, SilentCodesError
@@ -200,7 +200,9 @@ def fit_group(
     names, values = _read(series, regions)
     with one_blas_thread():
         people = [clean(own, tr, high_pass) for own in values] if preprocess else values
-        inputs = {"volumes": training_volumes(people), "n_atoms": n_atoms, "alpha": alpha, "seed": random_state}
+        every = max(1, -(-sum(map(len, people)) // MAX_VOLUMES))
+        volumes = np.ascontiguousarray(np.concatenate([own[::every] for own in people]))
+        inputs = {"volumes": volumes, "n_atoms": n_atoms, "alpha": alpha, "seed": random_state}
         dictionary = compute("networks", learn_networks, [inputs], "networks")[0]["dictionary"]
         coded = _code(people, dictionary, alpha, compute)
         embedding = embed_group(coded, sum(map(len, people)), dictionary, n_components)

@@ -264,7 +264,6 @@ def array_checksum(array: NDArray[Any]) -> str:
 REC601 = np.array([0.299, 0.587, 0.114], dtype=np.float32)
 """Weights of red, green and blue in Rec. 601 luma."""
 
-
 _WHITE = {"bool": 1.0, "uint8": 255.0, "uint16": 65535.0}  # value of white, by the name of a dtype
 
 

@@ -186,8 +186,7 @@ def standardise(values: ArrayLike, *, flat: float = 1e-3) -> Patches:
     contrast = np.sqrt(np.einsum("ij,ij->i", centred, centred) / grey.shape[1])
     contrast[contrast < flat] = 0.0
     # A constant patch has contrast 0 even with flat=0.
-    scale = np.divide(1.0, contrast, out=np.zeros_like(contrast), where=contrast > 0)
-    centred *= scale[:, None]
+    centred *= np.divide(1.0, contrast, out=np.zeros_like(contrast), where=contrast > 0)[:, None]
     return Patches(values=centred, mean=mean, contrast=contrast)
 
 

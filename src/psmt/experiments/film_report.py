@@ -164,8 +164,7 @@ def film_facts(film: FilmRecord) -> list[Fact]:
     """Return facts about the film for the report: name, checksum, and the patch or the features."""
     length = "" if film.n_frames is None else f", {film.n_frames:,} frames"
     facts = [Fact(film.kind.capitalize(), f"{film.name}{length}")]
-    if film.checksum is not None:
-        facts.append(Fact("Checksum", f"sha256 {film.checksum}"))
+    facts += [] if film.checksum is None else [Fact("Checksum", f"sha256 {film.checksum}")]
     if film.patch_size is not None:
         where = "the centre" if film.position is None else f"row {film.position[0]}, column {film.position[1]}"
         patch, frame = (f"{side} × {side}" for side in (film.patch_size, film.frame_size))

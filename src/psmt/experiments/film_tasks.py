@@ -78,8 +78,8 @@ def slice_codes(packed: Result, start: int, stop: int) -> Result:
 
 def unpack_codes(packed: Result, n_atoms: int) -> csr_array:
     """Return the codes that `pack_codes` packed, as a sparse array (time, n_atoms)."""
-    parts = packed["values"], packed["columns"], packed["offsets"]
-    return csr_array(parts, shape=(len(packed["offsets"]) - 1, n_atoms))
+    offsets = packed["offsets"]
+    return csr_array((packed["values"], packed["columns"], offsets), shape=(len(offsets) - 1, n_atoms))
 
 
 def window_task(name: str, window: dict[str, Any], n_components: int, settings: Any, run: Run, **changed: Any) -> Task:

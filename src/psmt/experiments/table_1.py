@@ -68,8 +68,7 @@ def _influence(errors: Array, places: Sequence[tuple[int, int]], n_frames: int) 
         sums[start:stop] += own
         counts[start:stop] += 1
     # A frame counts once for each window that it lies in.
-    per_frame = sums * np.count_nonzero(counts) / errors.size
-    return np.where(counts > 0, per_frame, np.nan)
+    return np.where(counts > 0, sums * np.count_nonzero(counts) / errors.size, np.nan)
 
 
 def _mean(errors: Array) -> float:

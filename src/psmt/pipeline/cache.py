@@ -35,9 +35,7 @@ _EPOCH = (1980, 1, 1, 0, 0, 0)  # date of all members of a file, which is the ea
 def hash_values(values: Mapping[str, object], *, where: str) -> str:
     """Return a hash of named arrays and plain values, as 64 hex digits. Error messages begin with `where`."""
     digest = hashlib.sha256()
-    for name in sorted(values):
-        _feed(digest, name, where)
-        _feed(digest, values[name], f"{where} {name}")
+    _feed(digest, dict(values), where)
     return digest.hexdigest()
 
 
@@ -60,7 +58,7 @@ def _feed(digest: Any, value: object, where: str) -> None:
         digest.update(b"d" + struct.pack("<q", len(value)))
         for name in sorted(value):
             _feed(digest, name, where)
-            _feed(digest, value[name], where)
+            _feed(digest, value[name], f"{where} {name}")
     elif value is None or isinstance(value, bool | int | float | str):
         # repr() of a float is exact.
         content = f"{type(value).__name__} {value!r}".encode()

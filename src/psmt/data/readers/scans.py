@@ -205,8 +205,7 @@ def _masker(parcels: Parcels, finite: Any, how: dict[str, Any]) -> tuple[Any, li
 def _region_names(masker: Any, names: list[str], count: int) -> tuple[str, ...]:
     """Return the names of the columns: atlas regions that have voxels or, without an atlas, `count` voxels."""
     if names and names[0].startswith("region"):
-        kept = [int(label) for label in masker.region_ids_.values() if label not in ("background", 0)]
-        return tuple(f"region {label}" for label in kept)
+        return tuple(f"region {int(own)}" for own in masker.region_ids_.values() if own not in ("background", 0))
     return tuple(names) if names else tuple(f"voxel {k + 1}" for k in range(count))
 
 

@@ -21,7 +21,6 @@ PATIENCE = 10.0
 
 _PAUSE = 0.005  # seconds between two requests to a camera that has no frame ready
 
-
 _CONTAINERS = (
     "3gp apng asf av1 avi cavsvideo cine dirac dnxhd dv evc flac flic flv gif gxf h261 h263 h264 hevc ivf kux live_flv "
     "m4v matroska mjpeg mjpeg_2000 mov mp3 mpeg mpegts mpegtsraw mpegvideo mxf nsv nut nuv obu ogg pva rm roq ser "

@@ -294,9 +294,8 @@ def brain_page(result: BrainResult, pictures: Mapping[str, bytes]) -> Page:
         shown = [Picture(pictures[picture], alt=alt)] if picture else []
         return Section(title=title, text=[text], pictures=shown, tables=tables)
 
-    reproduced = ""
-    if np.isfinite(networks):
-        reproduced = f" Matched atoms of two halves of the people have a mean correlation of {signed(networks)}."
+    matched = f" Matched atoms of two halves of the people have a mean correlation of {signed(networks)}."
+    reproduced = matched if np.isfinite(networks) else ""
     chosen = f"The number of states was set to {result.n_states}."
     if study.model is not None:
         chosen = f"The {result.n_states} states are those of the model, which was learned from other people."

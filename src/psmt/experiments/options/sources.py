@@ -184,8 +184,7 @@ class PatchOptions(TaskOptions):
         if _is_series(source):
             names = source.feature_names or tuple(map(str, range(source.n_features)))  # type: ignore[union-attr]
             return replace(record, features=names)
-        patch: Any = {name: getattr(self, name) for name in ("patch_size", "frame_size", "position")}
-        return replace(record, **patch)
+        return replace(record, **{name: getattr(self, name) for name in ("patch_size", "frame_size", "position")})
 
     def cutter(self) -> PatchCutter:
         """Return the object that cuts patches out of frames. Raise if the patch does not lie inside the frame."""

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from heapq import nlargest
 from itertools import islice
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, Generic, NamedTuple, Protocol, Self, TypeVar, get_type_hints
 from zlib import crc32
@@ -54,14 +55,6 @@ class Event(NamedTuple):
     kind: Kind
     size: float
     """Prediction error of this frame, divided by the usual error."""
-
-
-class EventStrip(NamedTuple):
-    """The picture of an event (a JPEG file, see `event_strip`), with its frame and its size."""
-
-    frame: int
-    size: float
-    jpeg: NDArray[np.uint8]
 
 
 class CsvLogError(PSMTError, ValueError):
@@ -166,7 +159,8 @@ class Recorder:
         self.seconds = dict.fromkeys(methods, 0.0)
         self.learning = 0.0
         """Seconds that fitting took."""
-        self.event_strips: list[EventStrip] = []
+        self.event_strips: list[tuple[int, float, NDArray[np.uint8]]] = []
+        """Frame, size and picture (a JPEG file, see `event_strip`) of the largest events."""
         self.under_way: Sequence[Rollout] = ()
         self.last_event: Event | None = None
         self._fps, self._detector = fps, EventDetector(false_alarms)
@@ -188,8 +182,8 @@ class Recorder:
             self.finish()
             self.last_event = Event(row.frame, row.frame / self._fps if self._fps else np.nan, kind, row.surprise)
             strip = np.frombuffer(event_strip(step.last, step.predicted["frame_predictor"], step.frame), np.uint8)
-            strips = [*self.event_strips, EventStrip(row.frame, row.surprise, strip)]
-            self.event_strips = nlargest(MOST_EVENTS, strips, key=lambda strip: strip.size)
+            strips = [*self.event_strips, (row.frame, row.surprise, strip)]
+            self.event_strips = nlargest(MOST_EVENTS, strips, key=itemgetter(1))
 
     def finish(self) -> None:
         """Write the last event to the table, because its kind can no longer change."""
@@ -218,7 +212,7 @@ class Recorder:
         values = json.loads(text, object_hook=lambda part: state[part["array"]] if "array" in part else part)
         for name in self._SAVED:
             setattr(self, name, values[name])
-        self.event_strips = [EventStrip(*own) for own in values["event_strips"]]
+        self.event_strips = [(frame, size, jpeg) for frame, size, jpeg in values["event_strips"]]
         self.under_way = [Rollout(**own) for own in values["under_way"]]
         self.last_event = None if self.last_event is None else Event(*values["last_event"])
         for log, own in zip(self._tables, values["tables"], strict=True):

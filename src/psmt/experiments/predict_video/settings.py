@@ -34,9 +34,7 @@ class VideoSettings(Settings):
     start: Annotated[
         int | None,
         Option(
-            "--start",
-            "T: frame to start from; frames before it are only learned from.",
-            default=f"{LEARN}, or half of a short film",
+            "--start", "T: frame to start from, after those to learn from.", default=f"{LEARN}, or half of a short film"
         ),
         count(LEAST),
     ] = None

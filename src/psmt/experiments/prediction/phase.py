@@ -33,7 +33,6 @@ NO_ERROR = 1e-6
 """Smallest MSE that is compared, relative to the variance of the frames. Smaller values are replaced by it, because
 they are rounding errors."""
 
-
 INTERVAL = 0.9
 """Coverage of the intervals in forecast.csv."""
 
@@ -265,8 +264,7 @@ def predict_phase(
     codes = psmt.coder_.transform(delayed)
     estimates = psmt.coder_.inverse_transform(codes)
     recent = np.asarray(patches[max(phase.start + 1 - N_RECENT, 0) : phase.start + 1][: N_RECENT * series])
-    step = deepcopy(psmt).describe_step(delayed[0], codes[1], recent)
-    n_components_used = len(psmt.embedding_)
+    step, sizes = deepcopy(psmt).describe_step(delayed[0], codes[1], recent), (len(psmt.embedding_), psmt.lam_)
     scores, rollouts = {}, {}
     for name, method in methods.items():
         # Baseline 1 receives nothing after training. So its training window includes the first frame that the others
@@ -280,7 +278,6 @@ def predict_phase(
         whole = PatchInFrame(corner=(corner[0], corner[1]), patch_size=picture_shape[0]).fit(before)
         rollouts["whole_frame"] = free_running(deepcopy(whole), delayed, estimates, received=received)
         scores["whole_frame"] = teacher_forced(whole, delayed, estimates, received=received)
-    sizes = n_components_used, psmt.lam_
     return PhaseResult(phase, *sizes, delayed[1:], estimates[1:], scores, rollouts, step=step, forecast=forecast)
 
 

@@ -149,10 +149,8 @@ class SweepResult:
     @cached_property
     def means(self) -> dict[float, list[float]]:
         """For each λ, the trimmed mean MSE of each number of atoms and window length that fit the film."""
-        means: dict[float, list[float]] = {lam: [] for lam in self.settings.lam}
-        for entry in self.table():
-            means[entry.lam] += [] if entry.missing else [entry.trimmed_mean]
-        return means
+        known = [entry for entry in self.table() if not entry.missing]
+        return {lam: [entry.trimmed_mean for entry in known if entry.lam == lam] for lam in self.settings.lam}
 
     @cached_property
     def decisive_lam(self) -> float | None:

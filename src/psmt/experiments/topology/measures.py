@@ -29,9 +29,6 @@ from psmt.types import Array, Ints, Result
 MAX_PARTS = 4
 """Largest number of parts that a film is divided into."""
 
-FORGOTTEN = np.exp(-1)
-"""The memory of codes is the lag in frames at which their autocorrelation falls below this."""
-
 BLOCK_MEMORIES, GAP_MEMORIES, MIN_BLOCK = 4, 2, 16
 """Smallest block and gap between blocks, as multiples of the memory of codes; and smallest block in frames."""
 
@@ -93,7 +90,7 @@ class Design:
 
 
 def _memory(codes: csr_array, parts: Ints) -> int:
-    """Return the memory of codes (time, n_atoms): the lag in frames at which the autocorrelation is below `FORGOTTEN`.
+    """Return the memory of codes (time, n_atoms): the lag in frames at which the autocorrelation is below 1/e.
 
     Codes are centred in each of the `parts` (n_parts, n_frames), given by indices of frames. Only lags with which the
     film has enough blocks are tried. If the memory is longer than these, the next larger lag is returned.
@@ -109,7 +106,7 @@ def _memory(codes: csr_array, parts: Ints) -> int:
 
     variance = covariance(0)
     too_long = length * len(parts) // (MIN_BLOCKS * (BLOCK_MEMORIES + GAP_MEMORIES)) + 1
-    return next((lag for lag in range(1, too_long) if covariance(lag) < FORGOTTEN * variance), too_long)
+    return next((lag for lag in range(1, too_long) if covariance(lag) < np.exp(-1) * variance), too_long)
 
 
 LEAST = 0.05

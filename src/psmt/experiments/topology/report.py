@@ -68,7 +68,6 @@ LEAST_LINKS = 40
 LEAST_TIMES = 3.0
 """Links must persist at least this many times as often as with permuted atoms."""
 
-
 CLAIMS = {
     "clusters_change": (
         "Clusters change over time",
