@@ -264,7 +264,8 @@ def predict_phase(
     codes = psmt.coder_.transform(delayed)
     estimates = psmt.coder_.inverse_transform(codes)
     recent = np.asarray(patches[max(phase.start + 1 - N_RECENT, 0) : phase.start + 1][: N_RECENT * series])
-    step, sizes = deepcopy(psmt).describe_step(delayed[0], codes[1], recent), (len(psmt.embedding_), psmt.lam_)
+    step = deepcopy(psmt).describe_step(delayed[0], codes[1], recent)
+    sizes = len(psmt.embedding_), psmt.lam_
     scores, rollouts = {}, {}
     for name, method in methods.items():
         # Baseline 1 receives nothing after training. So its training window includes the first frame that the others

@@ -88,7 +88,8 @@ def reconstruct(
     settings.check(len(film))
     run = replace(run, name="reconstruction")
     ((dictionary, codes),) = code_film(film, [settings.n_atoms], settings, run)
-    whole, name = {"patches": film, "dictionary": dictionary, "codes": codes}, f"reconstruction-M{settings.n_atoms:04d}"
+    name = f"reconstruction-M{settings.n_atoms:04d}"
+    whole = {"patches": film, "dictionary": dictionary, "codes": codes}
     # In the original transform, V is the second moment about zero.
     task = window_task(name, whole, settings.components, settings, run, centred=False)
     (result,) = run.tasks([task], "all frames")
