@@ -97,7 +97,7 @@ def ssim(predicted: ArrayLike, truth: ArrayLike) -> Array:
     stack, frame = _as_floats(predicted, truth)
     if frame.ndim != 2 or stack.ndim != 3:
         raise ValueError(
-            f"predicted has shape {stack.shape} and truth {frame.shape}; give (n, height, width) and (height, width)"
+            f"predicted has shape {stack.shape}, truth {frame.shape}; give (n, height, width) and one (height, width)"
         )
     if min(frame.shape) < _SSIM_WINDOW:
         height, width = frame.shape
