@@ -44,7 +44,9 @@ Search = Annotated[
     Option("--search", "Where phases are searched: inside the segment of least error, or in the whole film."),
 ]
 Starts = Annotated[
-    tuple[int, ...], Option("--start", "T: frame to start from; may be repeated.", "a calm and a lively one"), anything
+    tuple[int, ...],
+    Option("--start", "T: frame to start from; may be repeated.", "a calm and a lively phase are searched"),
+    anything,
 ]
 PatchSize = Annotated[int, Option("--patch", "Side of the patch in pixels; N is its square.")]
 Device = Annotated[str, Option("--device", "Where to compute: cpu, or cuda for a GPU.", metavar="cpu|cuda")]
