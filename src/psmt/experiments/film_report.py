@@ -6,16 +6,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from importlib.metadata import version
 from shlex import quote
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 import psmt
 from psmt.experiments import command_of, experiment_of
-from psmt.experiments.options.declaration import Settings
 from psmt.report import Answer, Claim, Fact, Page, Section
 from psmt.report.numbers import listed
 from psmt.report.wording import in_rows
+
+if TYPE_CHECKING:
+    from psmt.experiments.options.declaration import Settings
 
 PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "av", "matplotlib")
 """Packages whose versions a result may depend on."""
@@ -54,9 +56,9 @@ class FilmResults:
 
     command: str
     film: FilmRecord
-    asked: Mapping[str, Settings]
+    asked: "Mapping[str, Settings]"
     """The settings that the user asked for, by experiment."""
-    used: Mapping[str, Settings | None]
+    used: "Mapping[str, Settings | None]"
     """Settings that fit the film, by experiment, or None if no size fits. Needed experiments are included."""
     notes: Mapping[str, str]
     """Why the settings differ from those asked for, by experiment. Experiments with unchanged settings are left out."""

@@ -73,8 +73,7 @@ class DiskSeries(np.memmap[Any, np.dtype[np.float64]]):
     @property
     def _first_row(self) -> int:
         """Return the index of the first row of this series within the file."""
-        start = np.frombuffer(_mapping(self), np.uint8).ctypes.data
-        return int(self.ctypes.data - start) // self.strides[0]
+        return int(self.ctypes.data - np.frombuffer(_mapping(self), np.uint8).ctypes.data) // self.strides[0]
 
     def __array_wrap__(self, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
         """Return the result of a NumPy function as a plain array."""

@@ -97,7 +97,9 @@ def _read(path: Path, parcels: Parcels) -> Scan:
     image = load_image(path)
     if len(image.shape) != 4 or image.shape[3] < 2:
         raise FrameSourceError(f"{shown(path)} has shape {image.shape}; a scan is 4-D, (x, y, z, time)")
-    tr = parcels.tr or _repetition_time(image)
+    unit = {"msec": 1e-3, "usec": 1e-6}.get(image.header.get_xyzt_units()[1], 1.0)
+    stored = unit * float(image.header.get_zooms()[3])
+    tr = parcels.tr or (stored if np.isfinite(stored) and stored > 0 else None)
     if tr is None and parcels.low_pass:
         raise FrameSourceError(f"{shown(path)} has no TR in its header, and a filter in Hz needs it; give --tr SECONDS")
     finite, remarks = _finite_voxels(image, path)
@@ -164,13 +166,6 @@ def load_image(path: Path) -> Any:
                 "again, or cut it into parts"
             )
         return kind(np.asanyarray(image.dataobj), image.affine, image.header)
-
-
-def _repetition_time(image: Any) -> float | None:
-    """Return the repetition time in seconds from the header, or None if the header has none."""
-    tr = float(image.header.get_zooms()[3])
-    tr *= {"msec": 1e-3, "usec": 1e-6}.get(image.header.get_xyzt_units()[1], 1.0)
-    return tr if np.isfinite(tr) and tr > 0 else None
 
 
 def _finite_voxels(image: Any, path: Path) -> tuple[Any, list[str]]:

@@ -224,8 +224,7 @@ class BoldSimulation:
 
     def _drift(self, rng: np.random.Generator, shape: tuple[int, int]) -> Array:
         """Draw slow cosine drifts of this shape and of about unit variance, independent between regions."""
-        time = (np.arange(shape[0]) + 0.5) / shape[0]
-        waves = np.sqrt(2) * np.cos(np.pi * np.arange(1, 4) * time[:, None])
+        waves = np.sqrt(2) * np.cos(np.pi * np.arange(1, 4) * ((np.arange(shape[0]) + 0.5) / shape[0])[:, None])
         return np.asarray(waves @ (rng.standard_normal((3, shape[1])) * np.array([0.8, 0.5, 0.33])[:, None]))
 
     def _checked(self, index: int) -> int:

@@ -170,6 +170,11 @@ class GlideFilm(BuiltinFilm, IndexedFilm):
             for index in range(len(motion)):
                 yield channels(self._render(motion, index), colour=colour)
 
+    @property
+    def contrast(self) -> float:
+        """Return the median standard deviation of grey levels in 16 x 16 patches. It is the unit of `noise`."""
+        return _world(self.seed).contrast
+
     def _render(self, motion: GlideMotion, index: int) -> Frame:
         noise = np.random.default_rng((self.seed, 2, motion.start + index)) if self.noise else None
         return view(self.seed, motion, index, noise=self.noise, rng=noise)
