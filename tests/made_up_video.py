@@ -1,5 +1,9 @@
 """Results of a predicted film with made-up errors: figures and reports need no model."""
 
+from itertools import count
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
 import numpy as np
 
 from psmt.evaluation import FrameRow, RolloutRow, psnr
@@ -7,7 +11,19 @@ from psmt.experiments.predict_video.recording import CsvLog, Event
 from psmt.experiments.predict_video.result import FilmScores, VideoResult
 from psmt.experiments.predict_video.settings import VideoSettings
 
+FOLDER = TemporaryDirectory(prefix="psmt-")
+_number = count()
 METHODS = ("frame_predictor", "copy", "linear", "fourier")
+
+
+def made_up_path(name: str) -> Path:
+    """A path of its own, which is removed when the tests end."""
+    return Path(FOLDER.name) / f"{next(_number)}-{name}"
+
+
+def new_log(kind: type) -> CsvLog:
+    """An empty table with rows of this kind."""
+    return CsvLog(kind, made_up_path("log.csv"))
 
 
 def make_video(
@@ -24,7 +40,7 @@ def make_video(
     """A film of `n_frames` predicted frames in which each method has the errors `ratios` of copying."""
     given = {"frame_predictor": 0.5, "copy": 1.0, "linear": 2.0, "fourier": 0.7} | (ratios or {})
     rng = np.random.default_rng(0)
-    rows, rollouts = CsvLog(FrameRow), CsvLog(RolloutRow)
+    rows, rollouts = new_log(FrameRow), new_log(RolloutRow)
     for k in range(n_frames):
         for name in METHODS:
             ratio = float(np.broadcast_to(given[name], n_frames)[k])
@@ -61,7 +77,7 @@ def make_video(
         rows=rows,
         rollouts=rollouts,
         scores=FilmScores.of(rows, rollouts),
-        events=CsvLog(Event),
+        events=new_log(Event),
         seconds=dict.fromkeys(METHODS, 0.01),
         learning=2.0,
     )

@@ -83,7 +83,7 @@ def test_a_square_number_of_features_is_no_picture(series_model):
     np.testing.assert_allclose(shown(rows)[0], first / np.abs(first).max())
     told = plot.atoms(series_model, n=4, shape=(4, 9))
     assert np.isfinite(shown(told)).sum() == 4 * 36 and "features" not in told.get_title("left")
-    with pytest.raises(ValueError, match=r"shape=\(5, 5\) has 25 pixels but there are 36 features"):
+    with pytest.raises(ValueError, match=r"shape=\(5, 5\) has 25 pixels, not 36 features"):
         plot.atoms(series_model, shape=(5, 5))
 
 

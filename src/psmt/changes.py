@@ -4,8 +4,6 @@
 frames and predicts them itself by simple rules. Models use it if their own predictions are expensive.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

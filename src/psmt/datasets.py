@@ -22,8 +22,6 @@ into an array first, or add a reader (see "A source" in CONTRIBUTING.md).
 ((300, 31), None)
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -103,12 +101,7 @@ def load(
 
 
 def load_glide(
-    n_frames: int = 2_000,
-    *,
-    seed: int = 0,
-    speed: float | None = None,
-    noise: float = 0.0,
-    patch_size: int = 16,
+    n_frames: int = 2_000, *, seed: int = 0, speed: float | None = None, noise: float = 0.0, patch_size: int = 16
 ) -> Dataset:
     """Return patches ``(n_frames, patch_size**2)`` of the built-in film, and the motion of its camera.
 
@@ -132,5 +125,4 @@ def load_bold(n_frames: int = 600, *, subject: int = 0, **simulation: Any) -> Da
     ((120, 20), (120,))
     """
     simulation.setdefault("n_subjects", subject + 1)
-    scan = BoldSimulation(n_frames=n_frames, **simulation).subject(subject)
-    return load(scan)
+    return load(BoldSimulation(n_frames=n_frames, **simulation).subject(subject))

@@ -4,8 +4,6 @@ Subjects or sessions are stacked in time, as in hmmlearn: `X` (time, n_features)
 boundary between two series is called a seam. Models do not learn from the step across a seam.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Self
@@ -49,9 +47,7 @@ def check_lengths(lengths: Sequence[int] | None, n_frames: int) -> list[int]:
         return [n_frames]
     each(count(3))("lengths", lengths)
     if sum(lengths) != n_frames:
-        raise ValueError(
-            f"lengths add up to {sum(lengths)}, but X has {n_frames} frames; give the number of frames of each series"
-        )
+        raise ValueError(f"lengths add up to {sum(lengths)}, but X has {n_frames} frames; give those of each series")
     return list(map(int, lengths))
 
 

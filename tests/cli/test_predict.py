@@ -301,7 +301,7 @@ def test_help_of_predict_names_every_option_with_its_default():
     text = " ".join(run("predict", "--help").stdout.replace("│", " ").split())
     assert "--literal" in text
     rows = COMMANDS["predict"].rows()
-    assert ("--window", "H: number of codes that the embedding is made from.", "3 times M") in rows
+    assert ("--window", "H: number of codes of an embedding.", "3 times M") in rows
     for option, _, default in rows:
         assert f"{option} " in text
         if default:

@@ -251,7 +251,7 @@ def test_the_checksum_names_every_parameter():
         ("builtin:glide?speed=17", "speed=17.0 is out of range"),
         ("builtin:glide?speed=nan", "speed=nan is out of range"),
         ("builtin:glide?speed=fast", "speed='fast' is not a number"),
-        ("builtin:glide?noise=-0.1", "noise=-0.1 is out of range; use a fraction of the film's contrast from 0 to 2"),
+        ("builtin:glide?noise=-0.1", "noise=-0.1 is out of range; use 0 to 2, relative to the contrast"),
         ("builtin:glide?noise=nan", "noise=nan is out of range"),
         ("builtin:glide?noise=much", "noise='much' is not a number"),
         ("builtin:glide?size=1000", "size=1000 is too large; use size <= 400"),

@@ -20,13 +20,5 @@ from psmt.brain.courses import Course, StateDynamics, state_connectivity, state_
 from psmt.brain.model import GroupModel, fit_group
 from psmt.brain.states import StateModel
 
-__all__ = [
-    "Course",
-    "GroupModel",
-    "StateDynamics",
-    "StateModel",
-    "fit_group",
-    "state_connectivity",
-    "state_dynamics",
-    "state_means",
-]
+__all__ = ["Course", "StateDynamics", "state_connectivity", "state_dynamics", "state_means"]
+__all__ += ["GroupModel", "StateModel", "fit_group"]

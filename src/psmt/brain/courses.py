@@ -1,7 +1,5 @@
 """What a group model finds in each person (`Course`), and statistics of brain states."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

@@ -41,12 +41,6 @@ def clean(values: Array, tr: float | None, high_pass: float | None) -> Array:
     return np.asarray(np.divide(rest, deviation, out=np.zeros_like(rest), where=varies))
 
 
-def training_volumes(people: Sequence[Array]) -> Array:
-    """Return volumes (n, n_regions) from which the dictionary is learned: every k-th volume of each person."""
-    every = max(1, -(-sum(map(len, people)) // MAX_VOLUMES))
-    return np.ascontiguousarray(np.concatenate([series[::every] for series in people]))
-
-
 def learn_networks(*, volumes: Array, n_atoms: int, alpha: float, seed: int) -> Result:
     """Return the array ``dictionary`` (n_atoms, n_regions) that a `SparseCoder` learns from volumes (n, n_regions)."""
     learner = SparseCoder(n_atoms=n_atoms, alpha=alpha, max_epochs=MAX_EPOCHS, random_state=seed)

@@ -1,7 +1,5 @@
 """The model of a group of people: networks, embedding and states, learned from series or loaded from a file."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import SimpleNamespace
@@ -11,7 +9,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from psmt.brain.courses import Course, state_means
-from psmt.brain.layers import clean, code_person, embed_group, join, learn_networks, training_volumes, trajectory
+from psmt.brain.layers import MAX_VOLUMES, clean, code_person, embed_group, join, learn_networks, trajectory
 from psmt.brain.states import MEMORIES, StateModel, choose_number, learn_states, score_states
 from psmt.data import Spec, open_series
 from psmt.errors import FrameSourceError, NotEnoughFramesError, SilentCodesError
@@ -47,10 +45,8 @@ _LEARNED: dict[str, Constraint] = {
 _ARRAYS = ("networks", "shares", "embedding", "states")
 
 
-def _here(
-    _name: str, function: Callable[..., Result], inputs: Iterable[Mapping[str, Any]], _stage: str
-) -> list[Result]:
-    return [function(**own) for own in inputs]
+def _here(_name: str, work: Callable[..., Result], inputs: Iterable[Mapping[str, Any]], _stage: str) -> list[Result]:
+    return [work(**own) for own in inputs]
 
 
 @dataclass(frozen=True, eq=False)
@@ -204,7 +200,9 @@ def fit_group(
     names, values = _read(series, regions)
     with one_blas_thread():
         people = [clean(own, tr, high_pass) for own in values] if preprocess else values
-        inputs = {"volumes": training_volumes(people), "n_atoms": n_atoms, "alpha": alpha, "seed": random_state}
+        every = max(1, -(-sum(map(len, people)) // MAX_VOLUMES))
+        volumes = np.ascontiguousarray(np.concatenate([own[::every] for own in people]))
+        inputs = {"volumes": volumes, "n_atoms": n_atoms, "alpha": alpha, "seed": random_state}
         dictionary = compute("networks", learn_networks, [inputs], "networks")[0]["dictionary"]
         coded = _code(people, dictionary, alpha, compute)
         embedding = embed_group(coded, sum(map(len, people)), dictionary, n_components)
@@ -248,9 +246,7 @@ def _read(series: Any, regions: Sequence[str] | None = None) -> tuple[tuple[str,
                 "give the same regions with the same names in the same order for all people"
             )
         if own.n_frames < SHORTEST:
-            raise NotEnoughFramesError(
-                f"person {k} has {own.n_frames} volumes; give at least {SHORTEST} of each person"
-            )
+            raise NotEnoughFramesError(f"person {k} has {own.n_frames} volumes; each person needs at least {SHORTEST}")
     return names, [own.values for own in people]
 
 

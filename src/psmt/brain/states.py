@@ -10,8 +10,6 @@ hidden Markov model with autoregressive emissions. It is fitted by expectation-m
 conditional steps for the memory). Each person is one chain.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -225,39 +223,31 @@ def _smooth(densities: Array, transitions: Array, start: Array) -> tuple[Array, 
     """Run the forward-backward algorithm. Return posterior (time, n_states), transition counts, log-likelihood."""
     n, k = densities.shape
     likelihood = 0.0
-    given = np.empty((n, k))
-    forward = np.empty((n, k))
-    scale = np.empty(n)
+    given, forward, scale = np.empty((n, k)), np.empty((n, k)), np.empty(n)
     for t in range(n):
-        top = densities[t].max()
-        total = 0.0
-        for j in range(k):
+        top, total = densities[t].max(), 0.0
+        for j in range(k):  # loops take a quarter of the time of functions on such short rows
             given[t, j] = np.exp(densities[t, j] - top)
-            reached = start[j]
-            if t > 0:
-                reached = 0.0
-                for i in range(k):
-                    reached += forward[t - 1, i] * transitions[i, j]
+            reached = 0.0 if t > 0 else start[j]
+            for i in range(k if t > 0 else 0):
+                reached += forward[t - 1, i] * transitions[i, j]
             forward[t, j] = reached * given[t, j]
             total += forward[t, j]
         scale[t] = max(total, 1e-300)
         for j in range(k):
             forward[t, j] /= scale[t]
         likelihood += np.log(scale[t]) + top
-    posterior = forward.copy()
-    steps = np.zeros((k, k))
-    backward = np.ones(k)
-    weighted = np.empty(k)
+    posterior, steps = forward.copy(), np.zeros((k, k))
+    backward, weighted = np.ones(k), np.empty(k)
     for t in range(n - 2, -1, -1):
         for j in range(k):
             weighted[j] = given[t + 1, j] * backward[j] / scale[t + 1]
+        backward[:] = 0.0
         for i in range(k):
-            total = 0.0
             for j in range(k):
                 step = transitions[i, j] * weighted[j]
                 steps[i, j] += forward[t, i] * step
-                total += step
-            backward[i] = total
+                backward[i] += step
         for i in range(k):
-            posterior[t, i] = forward[t, i] * backward[i]
+            posterior[t, i] *= backward[i]
     return posterior, steps, likelihood

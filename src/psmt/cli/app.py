@@ -71,9 +71,7 @@ def new_app(name: str, help: str, epilogue: str = "") -> App:
 
 app = new_app("psmt", _HELP, _EXAMPLES)
 
-COMMANDS: dict[str, CommandLine] = {
-    command.name: command for command in (*of_paper(), *map(of_experiment, EXPERIMENTS))
-}
+COMMANDS: dict[str, CommandLine] = {own.name: own for own in (*of_paper(), *map(of_experiment, EXPERIMENTS))}
 for _command in COMMANDS.values():
     app.command(_command.function(), _command.name, help=_command.help, help_epilogue="", group=GROUPS[_command.group])
 app.command(live, help_epilogue="", group=GROUPS[SEE])
@@ -126,9 +124,6 @@ def run(arguments: Sequence[str], app: App = app, command: CommandLine | None = 
         print(f"psmt: error: {one_line(error, command)}", file=sys.stderr)
         return 2
     return 0
-
-
-# Errors in one line, with options in place of parameters
 
 
 def one_line(error: Exception, command: CommandLine | None) -> str:

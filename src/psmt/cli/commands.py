@@ -1,7 +1,5 @@
 """Commands made from the declarations of experiments. A command runs one experiment, or all those of the paper."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, make_dataclass
 from functools import cached_property, reduce
@@ -14,7 +12,7 @@ from cyclopts import Group, Parameter
 
 from psmt.experiments import chapters, command_of
 from psmt.experiments.contract import PAPER, SEE, Command
-from psmt.experiments.options.declaration import LEFT_OUT, Declaration, Settings, declarations, offered
+from psmt.experiments.options.declaration import LEFT_OUT, Declaration, Settings, declarations
 from psmt.experiments.options.sources import FilmOptions
 from psmt.utils.constraints import choice
 
@@ -42,19 +40,17 @@ class CommandLine(Command):
         found: dict[str, dict[str, Declaration]] = {}
         commands = [command_of(name) for name in self.experiments]
         for owner, command in [(self.options, ""), *((one.settings, one.name) for one in commands)]:
-            for one in offered(owner):
+            for one in declarations(owner).values():
                 own_meaning = self.paper and one.name in getattr(owner, "OWN_MEANING", ())
-                if not own_meaning and (not self.only or one.name in self.only):
+                if one.option.name and not own_meaning and (not self.only or one.name in self.only):
                     found.setdefault(one.name, {})[command] = one
         return found
 
     @cached_property
     def shown(self) -> dict[str, Declaration]:
         """For each parameter, the declaration that help shows. One that takes a single value is preferred."""
-        return {
-            name: min(owned.values(), key=lambda one: get_origin(one.type) is tuple)
-            for name, owned in self.declared.items()
-        }
+        found = self.declared.items()
+        return {name: min(own.values(), key=lambda one: get_origin(one.type) is tuple) for name, own in found}
 
     @cached_property
     def names(self) -> dict[str, str]:
@@ -104,7 +100,7 @@ class CommandLine(Command):
             found[name] = None if option.none and value == "none" else value
         return found
 
-    def job(self, given: Mapping[str, Any]) -> Job:
+    def job(self, given: Mapping[str, Any]) -> "Job":
         """Return the `Job` for the options that the user gave. `given` is what the method `values` returns."""
         own = {name: value for name, value in given.items() if name in declarations(self.options)}
         return Job(command=self, given=given, options=self.options(**{"out": Path(f"psmt-{self.name}")} | own))

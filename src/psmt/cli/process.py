@@ -1,7 +1,5 @@
 """Set-up of the process of the command line: signals, standard streams, and environment."""
 
-from __future__ import annotations
-
 import io
 import logging
 import os
@@ -91,7 +89,7 @@ def _end(number: int, _frame: FrameType | None) -> None:
     raise TerminatedError(number)
 
 
-def _once_more(swallowed: sys.UnraisableHookArgs) -> None:
+def _once_more(swallowed: "sys.UnraisableHookArgs") -> None:
     """Send a signal again if Python ignored the exception that it raised, as Python does in finalizers."""
     error = swallowed.exc_value
     if isinstance(error, TerminatedError):
@@ -111,9 +109,6 @@ def _show(message: Warning | str, category: type[Warning], filename: str, lineno
     """Print a warning in one line. Its place in the source comes first, unless psmt wrote the warning for users."""
     place = "" if issubclass(category, CacheWarning | SeriesWarning) else f"{filename}:{lineno}: {category.__name__}: "
     print(f"psmt: warning: {shown(place)}{shown(message, 1000)}", file=sys.stderr)
-
-
-# Streams
 
 
 def _occupy_standard_descriptors() -> None:
@@ -201,9 +196,7 @@ def settle_environment() -> None:
         except (ValueError, OverflowError, OSError):
             good = False
         if not good:
-            raise PSMTError(
-                f"the environment has {name}={value!r:.80}, which is not {wanted}; correct it, or unset {name}"
-            )
+            raise PSMTError(f"the environment has {name}={value!r:.80}, which is not {wanted}; correct or unset {name}")
 
 
 def _check_threads() -> None:

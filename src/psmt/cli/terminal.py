@@ -173,9 +173,6 @@ class Bars:
                 print(f"psmt: {name}: {done:,}{of} after {clock(age)}{self._overall()}", file=sys.stderr, flush=True)
 
 
-# Results
-
-
 def show(things: Iterable[Shown]) -> None:
     """Print lines, tables and claims. A claim is printed with its two verdicts and the deciding evidence."""
     from rich.console import Console

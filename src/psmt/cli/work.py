@@ -57,8 +57,8 @@ def _say(sentence: str) -> None:
     print(f"psmt: {sentence}", file=sys.stderr, flush=True)
 
 
-def _work(job: Job, source: Any, run: Run, named: str) -> tuple[list[Shown], bytes]:
-    """Run experiments on the film called `named`, and write files. Return what to print, and summary.json."""
+def _work(job: Job, source: Any, run: Run, spec: str) -> tuple[list[Shown], bytes]:
+    """Run experiments on the film that was given as `spec`, and write files. Return what to print, and summary.json."""
     # Imported when the film is open, so that a wrong name is reported before the libraries for figures are imported.
     from psmt.experiments.film_report import FilmResults
     from psmt.report.wording import in_rows
@@ -87,26 +87,19 @@ def _work(job: Job, source: Any, run: Run, named: str) -> tuple[list[Shown], byt
     run = replace(run, series=source if is_series else None)
     # Results of work between tasks must not depend on the number of cores of this machine.
     with one_blas_thread() if paper else nullcontext():
-        results = run_experiments(material, used, run)
+        made = run_experiments(material, used, run)
     done = FilmResults(
-        command=job.command.name,
-        film=film,
-        asked=asked,
-        used=used,
-        notes=notes,
-        results=results,
-        paper=paper,
-        source=named,
+        command=job.command.name, film=film, asked=asked, used=used, notes=notes, results=made, paper=paper, source=spec
     )
     page, summary = _write(done, run)
     shown: list[Shown] = [*getattr(material, "remarks", ()), *filter(None, [page.answer.text])]
     shown += [f"Next: {page.answer.command} {page.answer.reason}."] if page.answer.command else []
     if paper:
         shown += [f"{film.name}, {film.n_frames:,} frames"]
-        shown += [thing for name, result in results.items() for thing in experiment_of(name).overview(result)]
+        shown += [thing for name, result in made.items() for thing in experiment_of(name).overview(result)]
         shown += page.claims
     else:
-        shown += experiment_of(done.experiment).shown(results[done.experiment])
+        shown += experiment_of(done.experiment).shown(made[done.experiment])
     return [*(in_rows(shown) if is_series else shown), str(run.folder / REPORT)], summary
 
 
@@ -132,9 +125,6 @@ def _write(done: FilmResults, run: Run) -> tuple[Page, bytes]:
         for file in experiment.files.keys() - files.keys():
             (run.folder / file).unlink(missing_ok=True)
     return page, summary
-
-
-# Settings and results
 
 
 def fit_settings(
@@ -176,9 +166,6 @@ def run_experiments(material: Any, used: Mapping[str, Any], run: Run) -> dict[st
         if own is not None:
             results[name] = experiment_of(name).run(material, own, run, results)
     return results
-
-
-# The folder of results
 
 
 @contextmanager

@@ -4,8 +4,6 @@ To add a source, write a file with a function ``open_..(spec, stop)`` and add th
 The base classes are in `psmt.data.contract`.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Callable, Iterator
@@ -26,24 +24,9 @@ from psmt.data.synthetic.glide import GLIDE, GlideFilm, GlideMotion
 from psmt.errors import FrameSourceError, MissingSourceError
 from psmt.utils.files import shown
 
-__all__ = [
-    "BoldSimulation",
-    "Film",
-    "Frame",
-    "FrameSource",
-    "FrameStream",
-    "GlideFilm",
-    "GlideMotion",
-    "IndexedFilm",
-    "SeriesSource",
-    "Spec",
-    "open_frames",
-    "open_repeatable",
-    "open_series",
-    "open_source",
-    "open_stream",
-    "require_film",
-]
+__all__ = ["Film", "Frame", "FrameSource", "FrameStream", "IndexedFilm", "SeriesSource", "open_stream", "require_film"]
+__all__ += ["BoldSimulation", "GlideFilm", "GlideMotion"]
+__all__ += ["Spec", "open_frames", "open_repeatable", "open_series", "open_source"]
 
 Spec: TypeAlias = str | os.PathLike[str] | NDArray[Any] | Iterator[ArrayLike] | FrameSource | SeriesSource
 """Anything that a source can be opened from."""

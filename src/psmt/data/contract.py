@@ -103,9 +103,7 @@ class Film(FrameSource):
 
     def __len__(self) -> int:
         declared = "" if self.n_frames is None else f" (its file declares {self.n_frames:,})"
-        raise TypeError(
-            f"the number of frames of {self.name} is known only after reading{declared}; count them as you iterate"
-        )
+        raise TypeError(f"the length of {self.name} is known only after reading{declared}; count frames as you iterate")
 
     def __getitem__(self, key: int) -> Frame:
         raise FrameSourceError(
@@ -141,11 +139,10 @@ class IndexedFilm(Film):
         """Return the grey frame ``(height, width)`` at an index. Negative indices count from the end."""
         if isinstance(key, bool) or not isinstance(key, int | np.integer):
             raise TypeError(f"{self.name}[{key!r}]: index with an integer; for more frames, use head(stop) or a loop")
-        if not -self.n_frames <= key < self.n_frames:
-            raise IndexError(
-                f"frame {key} is outside {self.name}; use {-self.n_frames} to {self.n_frames - 1}, below 0 from the end"
-            )
-        return self._frame(int(key) % self.n_frames, colour=False)
+        n = self.n_frames
+        if not -n <= key < n:
+            raise IndexError(f"frame {key} is outside {self.name}; use {-n} to {n - 1}, below 0 from the end")
+        return self._frame(int(key) % n, colour=False)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -239,8 +236,7 @@ def check_stop(stop: int | None) -> None:
 
 def smaller(first: int | None, second: int | None) -> int | None:
     """Return the smaller of two upper bounds. None means that there is no bound."""
-    known = [int(value) for value in (first, second) if value is not None]
-    return min(known, default=None)
+    return min((int(value) for value in (first, second) if value is not None), default=None)
 
 
 def file_checksum(*paths: Path, names: bool = False) -> str:
@@ -267,7 +263,6 @@ def array_checksum(array: NDArray[Any]) -> str:
 
 REC601 = np.array([0.299, 0.587, 0.114], dtype=np.float32)
 """Weights of red, green and blue in Rec. 601 luma."""
-
 
 _WHITE = {"bool": 1.0, "uint8": 255.0, "uint16": 65535.0}  # value of white, by the name of a dtype
 

@@ -1,7 +1,5 @@
 """Standardised patches of frames: crop, resize, cut and standardise them, and restore their grey levels."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -20,16 +18,6 @@ from psmt.types import Array, Levels
 from psmt.utils.constraints import Declared, allowing, check_count, check_parameters, check_real, count, parameter
 from psmt.utils.disk_series import IN_MEMORY, DiskSeries
 from psmt.utils.validation import check_finite, real_array
-
-__all__ = [
-    "PatchCutter",
-    "Patches",
-    "read_patches",
-    "read_surroundings",
-    "read_values",
-    "standardise",
-]
-
 
 _PART = 1 << 12  # number of patches that are standardised at a time while patches are written to disk
 
@@ -111,9 +99,7 @@ class PatchCutter:
         if size == side:
             rows, columns = (slice(first, first + count) for first, count in zip(corner, shape, strict=True))
             return square[rows, columns].astype(np.float64)
-        (rows, left), (columns, right) = (
-            _window(side, size, first, count) for first, count in zip(corner, shape, strict=True)
-        )
+        (rows, left), (columns, right) = (_window(side, size, *own) for own in zip(corner, shape, strict=True))
         return np.asarray(left @ square[rows, columns].astype(np.float64) @ right.T)
 
     def corner(self, size: int) -> tuple[int, int]:
@@ -155,7 +141,7 @@ class Patches:
     def __len__(self) -> int:
         return len(self.values)
 
-    def __getitem__(self, key: slice) -> Patches:
+    def __getitem__(self, key: slice) -> "Patches":
         """Return the patches in a slice, as views of the arrays."""
         if not isinstance(key, slice):
             raise TypeError(f"patches[{key!r}] is not a slice; write patches[a:b], or patches.values[{key!r}]")
@@ -200,8 +186,7 @@ def standardise(values: ArrayLike, *, flat: float = 1e-3) -> Patches:
     contrast = np.sqrt(np.einsum("ij,ij->i", centred, centred) / grey.shape[1])
     contrast[contrast < flat] = 0.0
     # A constant patch has contrast 0 even with flat=0.
-    scale = np.divide(1.0, contrast, out=np.zeros_like(contrast), where=contrast > 0)
-    centred *= scale[:, None]
+    centred *= np.divide(1.0, contrast, out=np.zeros_like(contrast), where=contrast > 0)[:, None]
     return Patches(values=centred, mean=mean, contrast=contrast)
 
 
@@ -304,18 +289,14 @@ def read_values(
 
 
 def _cut_all(
-    source: Spec,
-    cutter: PatchCutter,
-    start: int,
-    stop: int | None,
-    progress: Callable[[int, int | None], object] | None,
+    film: Spec, cutter: PatchCutter, start: int, stop: int | None, progress: Callable[[int, int | None], object] | None
 ) -> Iterator[Array]:
     """Yield the grey patch (patch_size**2,) of each frame from ``start`` to ``stop - 1``. See `read_patches`."""
     check_count("start", start, minimum=0)
     check_stop(stop)
     if stop is not None and stop <= start:
         raise ValueError(f"stop={stop} leaves no frame after start={start}; use stop > start, or None")
-    frames = open_frames(source, stop=stop)
+    frames = open_frames(film, stop=stop)
     end = frames.n_frames if stop is None else stop
     total = None if end is None else max(end - start, 0)
     seen = 0

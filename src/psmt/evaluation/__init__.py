@@ -14,27 +14,7 @@ from psmt.evaluation.progressive import (
     teacher_forced,
 )
 
-__all__ = [
-    "METHODS",
-    "FrameRow",
-    "FrameScore",
-    "Interval",
-    "Rollout",
-    "RolloutRow",
-    "Score",
-    "Step",
-    "difference_interval",
-    "error_ratio",
-    "free_running",
-    "log_mse",
-    "mean_interval",
-    "mse",
-    "psnr",
-    "ratio_interval",
-    "score_frames",
-    "score_stream",
-    "ssim",
-    "swap_interval",
-    "teacher_forced",
-    "trimmed",
-]
+__all__ = ["Interval", "difference_interval", "mean_interval", "ratio_interval", "swap_interval"]
+__all__ += ["FrameScore", "error_ratio", "log_mse", "mse", "psnr", "score_frames", "ssim", "trimmed"]
+__all__ += ["METHODS", "FrameRow", "Rollout", "RolloutRow", "Score", "Step"]
+__all__ += ["free_running", "score_stream", "teacher_forced"]

@@ -10,8 +10,6 @@ signs. This holds for predictions that start at different places of a film and s
 studies.calibration` measures how often the intervals contain the true value.
 """
 
-from __future__ import annotations
-
 from functools import lru_cache
 from typing import NamedTuple
 

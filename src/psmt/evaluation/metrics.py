@@ -1,7 +1,5 @@
 """Errors of predictions: MSE of patches and frames, and PSNR and SSIM of grey levels between 0 and 1."""
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -99,8 +97,7 @@ def ssim(predicted: ArrayLike, truth: ArrayLike) -> Array:
     stack, frame = _as_floats(predicted, truth)
     if frame.ndim != 2 or stack.ndim != 3:
         raise ValueError(
-            f"predicted has shape {stack.shape} and truth {frame.shape}; give frames (n, height, width) and one "
-            "(height, width)"
+            f"predicted has shape {stack.shape}, truth {frame.shape}; give (n, height, width) and one (height, width)"
         )
     if min(frame.shape) < _SSIM_WINDOW:
         height, width = frame.shape

@@ -3,8 +3,6 @@
 `teacher_forced` and `free_running` score predictions of a series. `score_stream` scores predictions of whole frames.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -43,8 +41,7 @@ METHODS = {
 }
 """Labels of the methods that predict patches, by their name in files.
 
-`motion` needs pictures, and `whole_frame` needs a film that can be read again. Otherwise results omit them.
-"""
+`motion` needs pictures, and `whole_frame` needs a film that can be read again. Otherwise results omit them."""
 
 
 @dataclass(frozen=True)
@@ -60,11 +57,7 @@ class Score:
 
 
 def teacher_forced(
-    method: Predictor,
-    delayed: Array,
-    estimates: Array,
-    *,
-    received: NDArray[Any] | None = None,
+    method: Predictor, delayed: Array, estimates: Array, *, received: NDArray[Any] | None = None
 ) -> Score:
     """Score one-step predictions, each from all true frames before it ("with delayed inputs" in the paper).
 
@@ -81,8 +74,7 @@ def teacher_forced(
     received : (n_steps + 1, ...) array, optional
         What the method receives instead of the frames `delayed`, such as larger pictures around them.
     """
-    given = (delayed if received is None else received)[: _n_steps(delayed)]
-    predicted = [method.update(frame).predict() for frame in given]
+    predicted = [method.update(frame).predict() for frame in _given(delayed, received)]
     return _score(np.array(predicted), delayed, estimates)
 
 
@@ -91,15 +83,15 @@ def free_running(method: Predictor, delayed: Array, estimates: Array, *, receive
 
     The parameters are those of `teacher_forced`.
     """
-    steps = _n_steps(delayed)
-    given = delayed if received is None else received
-    return _score(method.update(given[0]).predict(steps), delayed, estimates)
+    given = _given(delayed, received)
+    return _score(method.update(given[0]).predict(len(given)), delayed, estimates)
 
 
-def _n_steps(delayed: Array) -> int:
+def _given(delayed: Array, received: NDArray[Any] | None) -> NDArray[Any]:
+    """Return what a method receives, frame by frame: all but the last of the frames."""
     if len(delayed) < 2:
         raise NotEnoughFramesError(f"{len(delayed)} delayed frames; one to receive and one to predict are needed")
-    return len(delayed) - 1
+    return (delayed if received is None else received)[: len(delayed) - 1]
 
 
 def _score(predicted: Array, delayed: Array, estimates: Array) -> Score:
@@ -262,10 +254,7 @@ def _scores(
     """Return for each method: MSE, PSNR, SSIM, the MSE of copying, and MSE / (MSE of copying)."""
     copy_mse = float(mse(grey(copied), grey(frame), axes=2))
     scores = score_frames(np.stack([grey(own) for own in predicted.values()]), grey(frame))
-    return {
-        name: (*score, copy_mse, error_ratio(score.mse, copy_mse))
-        for name, score in zip(predicted, scores, strict=True)
-    }
+    return {name: (*own, copy_mse, error_ratio(own.mse, copy_mse)) for name, own in zip(predicted, scores, strict=True)}
 
 
 def _colour_errors(predicted: NDArray[Any], frame: Levels, copied: Levels) -> tuple[float, float]:

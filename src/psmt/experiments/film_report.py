@@ -1,7 +1,5 @@
 """Make report.html and summary.json for one film, from one experiment or from all experiments of the paper."""
 
-from __future__ import annotations
-
 import json
 import platform
 from collections.abc import Mapping, Sequence
@@ -58,9 +56,9 @@ class FilmResults:
 
     command: str
     film: FilmRecord
-    asked: Mapping[str, Settings]
+    asked: "Mapping[str, Settings]"
     """The settings that the user asked for, by experiment."""
-    used: Mapping[str, Settings | None]
+    used: "Mapping[str, Settings | None]"
     """Settings that fit the film, by experiment, or None if no size fits. Needed experiments are included."""
     notes: Mapping[str, str]
     """Why the settings differ from those asked for, by experiment. Experiments with unchanged settings are left out."""
@@ -76,31 +74,20 @@ class FilmResults:
         """Name of the requested experiment, or of the last one if there are several."""
         return list(self.asked)[-1]
 
-    def claims(self) -> list[Claim]:
-        """Return the claims of all experiments with their verdicts, in the order of the report."""
-        return [
-            claim
-            for name in self.used
-            for claim in experiment_of(name).claims(self.results.get(name), self.notes.get(name, ""))
-        ]
-
     def answer(self, claims: Sequence[Claim], files: Mapping[str, Any]) -> Answer:
         """Return the first answer that an experiment gives. It also says how many claims of the paper are confirmed."""
         found = [experiment_of(name).answer(result, files) for name, result in self.results.items()]
         own = next((one for one in found if one is not None), Answer())
         paper = [claim for claim in claims if claim.paper]
-        measured, beyond = (
-            sum(getattr(claim, name).verdict == "yes" for claim in paper) for name in ("as_measured", "beyond_controls")
-        )
+        plain = sum(claim.as_measured.verdict == "yes" for claim in paper)
+        beyond = sum(claim.beyond_controls.verdict == "yes" for claim in paper)
         counts = ""
         if len(paper) == 1:
             both = paper[0].as_measured.verdict, paper[0].beyond_controls.verdict
             counts = "Does the paper's claim come out? As measured: {}; beyond controls: {}.".format(*both)
         elif paper:
-            come = "comes" if measured == 1 else "come"
-            counts = (
-                f"Of the paper's {len(paper)} claims, {measured} {come} out as measured and {beyond} beyond controls."
-            )
+            come = "comes" if plain == 1 else "come"
+            counts = f"Of the paper's {len(paper)} claims, {plain} {come} out as measured and {beyond} beyond controls."
         command = f"psmt {own.command.format(source=quote(self.source))}" if own.command else ""
         return own._replace(text=" ".join(filter(None, [own.text, counts])), command=command)
 
@@ -146,7 +133,9 @@ def _common_page(done: FilmResults, files: Mapping[str, Any]) -> Page:
     sections = [part for name, one in done.results.items() for part in experiment_of(name).sections(one, files)]
     missing = [f"The {name}: {done.notes[name]}." for name in done.used if name not in done.results]
     sections += [Section(title="Inconclusive on this film", text=missing)] if missing else []
-    claims = done.claims()
+    claims = [
+        one for own in done.used for one in experiment_of(own).claims(done.results.get(own), done.notes.get(own, ""))
+    ]
     answer = done.answer(claims, files)
     return Page(title=title, answer=answer, lead=lead, claims=claims, sections=sections, facts=facts)
 
@@ -162,16 +151,10 @@ def make_summary(done: FilmResults, page: Page) -> bytes:
     if done.paper:
         asked = {_short(name): own for name, own in done.asked.items()}
         settings = {"settings": asked, "used": used, "notes": done.notes}
-    numbers = {
-        _short(name): experiment_of(name).summary(done.results[name]) if name in done.results else None
-        for name in done.used
-    }
-    return to_json(
-        {"psmt": psmt.__version__, "versions": versions(), "command": done.command, "film": done.film}
-        | settings
-        | stated
-        | numbers
-    )
+    found = done.results
+    numbers = {_short(own): experiment_of(own).summary(found[own]) if own in found else None for own in done.used}
+    about = {"psmt": psmt.__version__, "versions": versions(), "command": done.command, "film": done.film}
+    return to_json(about | settings | stated | numbers)
 
 
 def _short(name: str) -> str:
@@ -183,8 +166,7 @@ def film_facts(film: FilmRecord) -> list[Fact]:
     """Return facts about the film for the report: name, checksum, and the patch or the features."""
     length = "" if film.n_frames is None else f", {film.n_frames:,} frames"
     facts = [Fact(film.kind.capitalize(), f"{film.name}{length}")]
-    if film.checksum is not None:
-        facts.append(Fact("Checksum", f"sha256 {film.checksum}"))
+    facts += [] if film.checksum is None else [Fact("Checksum", f"sha256 {film.checksum}")]
     if film.patch_size is not None:
         where = "the centre" if film.position is None else f"row {film.position[0]}, column {film.position[1]}"
         patch, frame = (f"{side} × {side}" for side in (film.patch_size, film.frame_size))

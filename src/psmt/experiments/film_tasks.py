@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
 
 from psmt.coding import SparseCoder
@@ -38,9 +39,6 @@ def code_film(patches: Array, sizes: Sequence[int], settings: Any, run: Run) -> 
     how = {"patches": patches, "alpha": settings.alpha, **on_device(run.device)}
     tasks = [Task(f"codes-M{len(own):04d}", code_patches, {**how, "dictionary": own}) for own in dictionaries]
     return list(zip(dictionaries, run.tasks(tasks, "codes"), strict=True))
-
-
-# Dictionaries and codes
 
 
 def dictionary_task(
@@ -74,20 +72,14 @@ def pack_codes(codes: Array | csr_array) -> Result:
 def slice_codes(packed: Result, start: int, stop: int) -> Result:
     """Return the codes ``[start:stop]``, in the format of `pack_codes`."""
     first, last = packed["offsets"][[start, stop]]
-    return {
-        "values": packed["values"][first:last],
-        "columns": packed["columns"][first:last],
-        "offsets": packed["offsets"][start : stop + 1] - first,
-    }
+    parts = {name: packed[name][first:last] for name in ("values", "columns")}
+    return parts | {"offsets": packed["offsets"][start : stop + 1] - first}
 
 
 def unpack_codes(packed: Result, n_atoms: int) -> csr_array:
     """Return the codes that `pack_codes` packed, as a sparse array (time, n_atoms)."""
-    parts = packed["values"], packed["columns"], packed["offsets"]
-    return csr_array(parts, shape=(len(packed["offsets"]) - 1, n_atoms))
-
-
-# Reconstruction of windows
+    offsets = packed["offsets"]
+    return csr_array((packed["values"], packed["columns"], offsets), shape=(len(offsets) - 1, n_atoms))
 
 
 def window_task(name: str, window: dict[str, Any], n_components: int, settings: Any, run: Run, **changed: Any) -> Task:
@@ -101,16 +93,14 @@ def window_task(name: str, window: dict[str, Any], n_components: int, settings: 
     return Task(name, reconstruct_window, inputs | departures.embedding | departures.recovery | on_device(run.device))
 
 
-def reconstruct_window(
-    *, patches: Array, dictionary: Array, codes: Result, device: str = "cpu", **given: Any
-) -> Result:
+def reconstruct_window(*, patches: Array, dictionary: Array, codes: Result, device: str = "cpu", **how: Any) -> Result:
     """Return ``mse``, the error of each patch of a window after `round_trip`.
 
-    `patches` (window, n_features) have the packed `codes`. The keywords `given` are other arguments of `round_trip`.
+    `patches` (window, n_features) have the packed `codes`. The keywords `how` are other arguments of `round_trip`.
     The result has the shape (window,), or (n_lam, window) for several values of `lam`.
     """
     unpacked, errors = unpack_codes(codes, len(dictionary)), []
-    frames_of = round_trip(unpacked, dictionary, device=device, **given)
+    frames_of = round_trip(unpacked, dictionary, device=device, **how)
     # Codes are made dense, and frames are read, one batch at a time, because a window may be a whole film.
     for first in range(0, len(patches), BATCH):
         part = engine_for(device).dense(unpacked[first : first + BATCH])
@@ -119,32 +109,21 @@ def reconstruct_window(
 
 
 def round_trip(
-    window: Any,
-    dictionary: Array,
-    *,
-    n_components: int | None,
-    lam: float | Sequence[float],
-    centred: bool = OURS.centred,
-    half_stencils: bool = OURS.half_stencils,
-    rank_tol: float = OURS.rank_tol,
-    activity_bound: float | None = OURS.activity_bound,
-    merge_parallel: bool = OURS.merge_parallel,
-    device: str = "cpu",
+    window: Any, dictionary: Array, *, n_components: int | None, lam: ArrayLike, device: str = "cpu", **departures: Any
 ) -> Callable[[Array, Array], Array]:
     """Learn an embedding from the codes of a `window` (window, n_atoms). Return a function that maps codes to frames.
 
     The function embeds codes, recovers codes from the embedding, and decodes these. Its arguments are two arrays
     (time, n_atoms): the codes to embed, and the codes of the current frames. Atoms that do not vary in the window keep
     their activities of the current frames. It returns frames (time, n_features), or an array (n_lam, time, n_features)
-    for several values of `lam`.
+    for several values of `lam`. The keywords `departures` replace fields of `psmt.model.paper_options.OURS`.
     """
-    engine = engine_for(device)
+    engine, own = engine_for(device), replace(OURS, **departures)
     moments, atoms = WindowMoments.of(window, engine), engine.array(dictionary)
-    options: dict[str, Any] = {"centred": centred, "half_stencils": half_stencils, "rank_tol": rank_tol}
-    matrix = embed_window(moments, n_components, **options).matrix
-    activity = activity_limit(activity_bound, moments.peak_activity)
+    matrix = embed_window(moments, n_components, **own.embedding).matrix
+    limit = activity_limit(own.activity_bound, moments.peak_activity)
     recoveries = [
-        Recovery(matrix, penalty, merge_parallel=merge_parallel, activity=activity, engine=engine)
+        Recovery(matrix, penalty, merge_parallel=own.merge_parallel, activity=limit, engine=engine)
         for penalty in np.ravel(lam).tolist()
     ]
 

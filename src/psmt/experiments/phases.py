@@ -78,8 +78,7 @@ def find_phases(
     ``search="film"``, they may lie anywhere. If there is room for one phase only, it is called 'only'.
     """
     check_length(len(errors), window=window, horizon=horizon)
-    length = horizon + 1
-    first, stop = window, len(errors)
+    length, first, stop = horizon + 1, window, len(errors)
     if search == "segment":
         segment = segment or phase_segment(errors, window=window, horizon=horizon)
         first, stop = max(first, segment.start), segment.stop

@@ -33,23 +33,17 @@ NOTHING = 0.95
 BLOCKS = 6
 """Smallest number of blocks in a film. Frames of one window depend on each other, so a block is as long as a window. In
 a film of few windows blocks are shorter, which is acceptable: on the highway film, the differences of frames more than
-a quarter of a window apart correlate by less than 0.5.
-"""
+a quarter of a window apart correlate by less than 0.5."""
 
 
 def compare(
-    first: Array,
-    first_places: Sequence[tuple[int, int]],
-    last: Array,
-    last_places: Sequence[tuple[int, int]],
-    *,
-    n_frames: int,
+    first: Array, first_at: Sequence[tuple[int, int]], last: Array, last_at: Sequence[tuple[int, int]], *, n_frames: int
 ) -> Interval:
     """Return log(trimmed mean of `last` / trimmed mean of `first`) with its confidence interval.
 
-    `first` and `last` are the errors (n_windows, length) of frames in windows of one film. `first_places` and
-    `last_places` have the (start, stop) of each window. The influence functions of the trimmed means linearise the log
-    ratio: it becomes a mean of paired differences over frames. The interval is that of this mean.
+    `first` and `last` are the errors (n_windows, length) of frames in windows of one film. `first_at` and `last_at`
+    have the (start, stop) of each window. The influence functions of the trimmed means linearise the log ratio: it
+    becomes a mean of paired differences over frames. The interval is that of this mean.
 
     >>> errors = np.random.default_rng(0).gamma(3.0, size=(20, 50))
     >>> places = [(50 * k, 50 * k + 50) for k in range(20)]
@@ -57,7 +51,7 @@ def compare(
     [-0.22, -0.22, -0.22]
     """
     ratio = float(np.log(_mean(trimmed(last)) / _mean(trimmed(first))))
-    moved = _influence(last, last_places, n_frames) - _influence(first, first_places, n_frames)
+    moved = _influence(last, last_at, n_frames) - _influence(first, first_at, n_frames)
     known = moved[np.isfinite(moved)]
     # Influences have mean 0 over all errors, and nearly so over the frames that both have.
     window = max(first.shape[1], last.shape[1])
@@ -74,8 +68,7 @@ def _influence(errors: Array, places: Sequence[tuple[int, int]], n_frames: int) 
         sums[start:stop] += own
         counts[start:stop] += 1
     # A frame counts once for each window that it lies in.
-    per_frame = sums * np.count_nonzero(counts) / errors.size
-    return np.where(counts > 0, per_frame, np.nan)
+    return np.where(counts > 0, sums * np.count_nonzero(counts) / errors.size, np.nan)
 
 
 def _mean(errors: Array) -> float:

@@ -8,9 +8,8 @@ from scipy.sparse.csgraph import connected_components
 
 from psmt.embedding import embed_window, solve_closed_form
 from psmt.embedding.atom_graph import THRESHOLD, links, similar_columns
-from psmt.embedding.moments import WindowMoments, covariance_of, second_moment_of_differences
+from psmt.embedding.moments import WindowMoments
 from psmt.engines import Engine, engine_for
-from psmt.engines.window import Sums
 from psmt.experiments.film_tasks import unpack_codes
 from psmt.numerics.rank import RANK_TOL
 from psmt.types import Array, Ints, Mask, Result
@@ -26,19 +25,11 @@ def embed_runs(codes: csr_array, n_components: int, engine: Engine, *, run: int,
     across the border of two runs are left out, because a jump is not motion. P is computed in closed form. `how` are
     the options `centred` and `rank_tol` of `embed_window`.
     """
-    place = np.arange(codes.shape[0]) % run
-    inner = np.flatnonzero((place > 0) & (place < run - 1))
-    differences = codes[inner] - 0.5 * (codes[inner - 1] + codes[inner + 1])
-    sums = Sums(
-        products=engine.array((codes.T @ codes).toarray()),
-        curvature=engine.array((differences.T @ differences).toarray()),
-        total=engine.array(codes.sum(axis=0)),
-        ends=engine.array(np.empty((0, codes.shape[1]))),
-        n=codes.shape[0],
-    )
-    covariance, second = covariance_of(sums, centred=how.get("centred", True)), second_moment_of_differences(sums)
-    rank_tol = how.get("rank_tol", RANK_TOL)
-    solved = solve_closed_form(covariance, second, n_components, n_codes=len(inner) + 2, rank_tol=rank_tol)
+    n = codes.shape[0]
+    moments = WindowMoments.of(codes, engine, begins=np.arange(n) % run == 0)
+    covariance, tol = moments.covariance(centred=how.get("centred", True)), how.get("rank_tol", RANK_TOL)
+    n_codes = n - 2 * (n // run) + 2  # a series of this length has as many second differences
+    solved = solve_closed_form(covariance, moments.second_differences(), n_components, n_codes=n_codes, rank_tol=tol)
     return solved.matrix, covariance
 
 
@@ -52,10 +43,26 @@ def window_graph(
     device: str = "cpu",
     **how: Any,
 ) -> Result:
-    """Return the graph of linked atoms (see `similarity_graph`) in one window, from codes packed by `pack_codes`."""
-    unpacked = unpack_codes(codes, n_atoms)
-    embedding = embed_window(WindowMoments.of(unpacked, engine_for(device)), n_components, **how).matrix
-    return similarity_graph(embedding, often_used(unpacked, min_uses), threshold=threshold, device=device)
+    """Return the graph of the linked atoms in one window, from codes packed by `pack_codes`.
+
+    Atoms whose column of P is 0, or which are active in fewer than `min_uses` frames, have no links. The result has
+    ``used`` (n_atoms,), a mask of the other atoms; ``edges`` (n_edges, 2), the sorted pairs of linked atoms; and for
+    each atom (n_atoms,) ``component``, the label of its connected component, ``component_size``, and ``neighbours``,
+    the number of its links.
+    """
+    unpacked, engine = unpack_codes(codes, n_atoms), engine_for(device)
+    embedding = embed_window(WindowMoments.of(unpacked, engine), n_components, **how).matrix
+    atoms, similarity = similar_columns(embedding, often_used(unpacked, min_uses), engine)
+    edges = links(atoms, similarity, threshold)
+    linked = coo_array((np.ones(len(edges), dtype=np.int8), (edges[:, 0], edges[:, 1])), shape=(n_atoms, n_atoms))
+    _, component = connected_components(linked, directed=False)
+    return {
+        "used": np.isin(np.arange(n_atoms), atoms),
+        "edges": edges,
+        "component": component.astype(np.int32),
+        "component_size": np.bincount(component, minlength=1)[component].astype(np.int32),
+        "neighbours": np.bincount(edges.ravel(), minlength=n_atoms).astype(np.int32),
+    }
 
 
 def link_sets(
@@ -133,28 +140,3 @@ def compare_times(
 def often_used(codes: csr_array, min_uses: int) -> Mask:
     """Return a mask (n_atoms,) of the atoms that are active in at least `min_uses` of the codes (time, n_atoms)."""
     return np.asarray(np.bincount(codes.indices, minlength=codes.shape[1]) >= min_uses)
-
-
-def similarity_graph(
-    embedding: Any, may_link: Mask | None = None, *, threshold: float = THRESHOLD, device: str = "cpu"
-) -> Result:
-    """Return the graph of atoms with similar columns of an embedding matrix P (n_components, n_atoms).
-
-    Only atoms in the mask `may_link` (n_atoms,) whose column is not 0 can have links. The result has ``used``
-    (n_atoms,), a mask of these atoms; ``edges`` (n_edges, 2), the sorted pairs of linked atoms; and for each atom
-    (n_atoms,) ``component``, the label of its connected component, ``component_size``, and ``neighbours``, the number
-    of its links.
-    """
-    engine = engine_for(device)
-    n_atoms = embedding.shape[1]
-    atoms, similarity = similar_columns(engine.array(embedding), may_link, engine)
-    edges = links(atoms, similarity, threshold)
-    linked = coo_array((np.ones(len(edges), dtype=np.int8), (edges[:, 0], edges[:, 1])), shape=(n_atoms, n_atoms))
-    _, component = connected_components(linked, directed=False)
-    return {
-        "used": np.isin(np.arange(n_atoms), atoms),
-        "edges": edges,
-        "component": component.astype(np.int32),
-        "component_size": np.bincount(component, minlength=1)[component].astype(np.int32),
-        "neighbours": np.bincount(edges.ravel(), minlength=n_atoms).astype(np.int32),
-    }

@@ -88,5 +88,4 @@ def swap_lightness(colours: Array | NDArray[np.uint8]) -> Array:
     given = np.asarray(colours, dtype=np.float64) / 255
     lightness = (given.max(axis=1, keepdims=True) + given.min(axis=1, keepdims=True)) / 2
     paper = np.array(PAPER) / 255
-    turned = np.clip(given + 1 - 2 * lightness, 0, 1)
-    return np.asarray(255 * (paper + (1 - paper) * turned))
+    return np.asarray(255 * (paper + (1 - paper) * np.clip(given + 1 - 2 * lightness, 0, 1)))

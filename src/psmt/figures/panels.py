@@ -121,20 +121,19 @@ def as_picture(values: Array, shape: tuple[int, int] | None, limit: float = 1.0)
     return np.repeat(np.where(reached, limit * np.sign(levels), 0.0), max(2 * _LEVELS // len(bars), 1), axis=1)
 
 
-def tiled(pictures: Sequence[Array], places: Sequence[tuple[int, int]], grid: tuple[int, int]) -> Array:
-    """Return one array with all `pictures` (height, width) at `places` (row, column) of a grid, and NaN between them.
+def tiled(pictures: Sequence[Array], columns: int) -> Array:
+    """Return one array with all `pictures` (height, width), row by row in `columns` columns, and NaN between them.
 
-    >>> tiled([np.ones((2, 2))], [(0, 1)], (1, 2)).shape
-    (2, 5)
+    >>> tiled([np.ones((2, 2))] * 3, 2).shape
+    (5, 5)
     """
     if not pictures:
         return np.full((1, 1), np.nan)
     tall, wide = pictures[0].shape
     gap = max(1, tall // 8)
-    rows, columns = grid
-    canvas = np.full((rows * (tall + gap) - gap, columns * (wide + gap) - gap), np.nan)
-    for picture, (row, column) in zip(pictures, places, strict=True):
-        top, left = row * (tall + gap), column * (wide + gap)
+    canvas = np.full((-(-len(pictures) // columns) * (tall + gap) - gap, columns * (wide + gap) - gap), np.nan)
+    for k, picture in enumerate(pictures):
+        top, left = k // columns * (tall + gap), k % columns * (wide + gap)
         canvas[top : top + tall, left : left + wide] = picture
     return canvas
 

@@ -32,15 +32,10 @@ _PRESENTATION = ("cli", "figures", "live", "plot", "report")
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # date of all members of a file, which is the earliest that a zip can hold
 
 
-# Keys
-
-
 def hash_values(values: Mapping[str, object], *, where: str) -> str:
     """Return a hash of named arrays and plain values, as 64 hex digits. Error messages begin with `where`."""
     digest = hashlib.sha256()
-    for name in sorted(values):
-        _feed(digest, name, where)
-        _feed(digest, values[name], f"{where} {name}")
+    _feed(digest, dict(values), where)
     return digest.hexdigest()
 
 
@@ -63,7 +58,7 @@ def _feed(digest: Any, value: object, where: str) -> None:
         digest.update(b"d" + struct.pack("<q", len(value)))
         for name in sorted(value):
             _feed(digest, name, where)
-            _feed(digest, value[name], where)
+            _feed(digest, value[name], f"{where} {name}")
     elif value is None or isinstance(value, bool | int | float | str):
         # repr() of a float is exact.
         content = f"{type(value).__name__} {value!r}".encode()
@@ -93,9 +88,6 @@ def hash_package(package: Path = _PACKAGE) -> str:
         if name != "__init__.py" and name.partition("/")[0] not in _PRESENTATION
     }
     return hash_values(texts, where="code of")
-
-
-# Files
 
 
 def save_result(path: Path, key: str, result: Result) -> None:

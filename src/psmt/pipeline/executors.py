@@ -42,8 +42,7 @@ _WATCH_SECONDS = 1.0  # seconds between two requests
 
 _MOST_DEATHS = 3
 """Number of workers that may die of one task. psmt counts them, because the limit of Dask (one more by default) is a
-setting of the whole scheduler, which others may use too.
-"""
+setting of the whole scheduler, which others may use too."""
 
 _CLOSE_SECONDS = 3.0  # seconds that disconnecting may take, because a dead scheduler does not answer
 
@@ -191,9 +190,6 @@ def _prepare_worker(parent: int) -> None:
         os._exit(1)
 
     threading.Thread(target=end_with_parent, daemon=True).start()
-
-
-# Dask
 
 
 class ClusterError(PSMTError, OSError):

@@ -34,10 +34,5 @@ class Run:
 
     def tasks(self, tasks: Iterable[Task], stage: str) -> list[Result]:
         """Return the results of the tasks in order (see `run_tasks`). Raise `TaskError` if one fails."""
-        return run_tasks(
-            tasks,
-            self.folder,
-            executor=self.executor,
-            progress=self.progress,
-            stage=f"{self.name}: {stage}" if self.name else stage,
-        )
+        stage = f"{self.name}: {stage}" if self.name else stage
+        return run_tasks(tasks, self.folder, executor=self.executor, progress=self.progress, stage=stage)

@@ -27,8 +27,6 @@ from psmt.utils.disk_series import IN_MEMORY, DiskSeries
 from psmt.utils.files import clear_stale
 from psmt.utils.threads import one_thread
 
-__all__ = ["Task", "TaskError", "on_device", "run_tasks"]
-
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,99}")
 
 _IN_FLIGHT = 2
@@ -61,9 +59,7 @@ class Task:
                 "letter or digit"
             )
         if "<" in getattr(self.compute, "__qualname__", "<"):
-            raise TypeError(
-                f"compute={self.compute!r} cannot be sent to a worker; use a function at the top level of a module"
-            )
+            raise TypeError(f"compute={self.compute!r} cannot be sent to a worker; use one at a module's top level")
 
     @cached_property
     def key(self) -> str:
@@ -223,9 +219,6 @@ class _TaskRun:
         for index in indices:
             self.results[index] = result
             self.progress(self.stage, len(self.results), self.total)
-
-
-# Inside a task
 
 
 def _evaluate(compute: Callable[..., Result], inputs: dict[str, Any], version: str, code: str) -> Result:

@@ -1,7 +1,5 @@
 """Plots of predictions beside the true frames, and of surprise."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from typing import Any
@@ -68,23 +66,19 @@ def prediction(
         return _as_pictures(predicted, came, known, ax)
     before = np.zeros((0, predicted.shape[1])) if past is None else numbers(past, "past")
     if before.shape[1] != predicted.shape[1]:
-        raise ValueError(
-            f"past has {before.shape[1]} features but predictions have {predicted.shape[1]}; give the same"
-        )
+        raise ValueError(f"past has {before.shape[1]} features, predictions have {predicted.shape[1]}; give the same")
     labels = [f"feature {i}" for i in range(predicted.shape[1])] if names is None else list(map(str, names))
     lively = np.argsort(-(predicted if came is None else came).std(axis=0), kind="stable")[:_FEATURES]
     shown = np.sort(lively).tolist() if features is None else [_place(one, labels) for one in features]
     return _as_lines(predicted, came, before[-_PAST:], bounds, {i: labels[i] for i in shown}, ax)
 
 
-def _place(feature: str | int, labels: Sequence[str]) -> int:
-    if isinstance(feature, int) and 0 <= feature < len(labels):
+def _place(feature: str | int, names: Sequence[str]) -> int:
+    if isinstance(feature, int) and 0 <= feature < len(names):
         return feature
-    if feature not in labels:
-        raise ValueError(
-            f"feature {feature!r} is not there; choose from 0 to {len(labels) - 1}, or {', '.join(labels)}"
-        )
-    return labels.index(str(feature))
+    if feature not in names:
+        raise ValueError(f"feature {feature!r} is not there; choose from 0 to {len(names) - 1}, or {', '.join(names)}")
+    return names.index(str(feature))
 
 
 def _as_pictures(predicted: Array, came: Array | None, shape: tuple[int, int], ax: Axes | None) -> Axes:
@@ -97,9 +91,7 @@ def _as_pictures(predicted: Array, came: Array | None, shape: tuple[int, int], a
             rows |= {"truth": 2 * came - 1, "predicted": 2 * predicted - 1}
     ax = axes_of(ax, (0.75 * len(steps) + 1.2, 0.8 * len(rows) + 0.7))
     limit = max(float(np.percentile(np.abs(next(iter(rows.values()))), 99.5)), 1e-12)
-    pictures = [values[step].reshape(shape) for values in rows.values() for step in steps]
-    grid = (len(rows), len(steps))
-    canvas = tiled(pictures, [(i, j) for i in range(grid[0]) for j in range(grid[1])], grid)
+    canvas = tiled([values[step].reshape(shape) for values in rows.values() for step in steps], len(steps))
     show_tiles(ax, canvas, limit)
     height, width = canvas.shape
     for i, name in enumerate(rows):

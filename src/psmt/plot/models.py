@@ -1,7 +1,5 @@
 """Plots of a model: its atoms, its codes, the path of a series through its embedding, and the graph of its atoms."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -53,11 +51,9 @@ def atoms(model: Any, *, n: int = 64, shape: Shape = "auto", ax: Axes | None = N
     if known is None:
         names = getattr(model, "feature_names_in_", None)
         return label(_rows(dictionary[order], names, ax), f"{title}, {dictionary.shape[1]} features", "feature", "atom")
-    columns = min(int(np.ceil(np.sqrt(len(order)))), len(order))
-    places = [divmod(i, columns) for i in range(len(order))]
     ax = axes_of(ax, (6.0, 6.3))
     pictures = [as_picture(contrast(dictionary[atom]), known) for atom in order]
-    show_tiles(ax, tiled(pictures, places, (-(-len(order) // columns), columns)))
+    show_tiles(ax, tiled(pictures, int(np.ceil(np.sqrt(len(order))))))
     return label(ax, title)
 
 

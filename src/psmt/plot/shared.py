@@ -1,7 +1,6 @@
 """Helpers of all plots: axes and labels, conversion of models to arrays, shapes of pictures, and files."""
 
 from collections.abc import Mapping
-from io import BytesIO
 from math import isqrt
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -65,20 +64,13 @@ def save(drawn: Axes | Figure, path: str | Path, *, dpi: int = 150) -> Path:
     figure = drawn if isinstance(drawn, Figure) else drawn.get_figure(root=True)
     if figure is None:
         raise ValueError("these axes do not belong to a figure any more; draw them again")
-    if kind == ".png":
-        content = png(figure, dpi=dpi)
-    else:
-        file = BytesIO()
-        date: dict[str, Any] = {"CreationDate" if kind == ".pdf" else "Date": None}
-        with mpl.rc_context({"svg.hashsalt": "psmt", "svg.fonttype": "none"}):
+    date: dict[str, Any] = {"CreationDate" if kind == ".pdf" else "Date": None}
+    with writing(target) as file, mpl.rc_context({"svg.hashsalt": "psmt", "svg.fonttype": "none"}):
+        if kind == ".png":
+            file.write(png(figure, dpi=dpi))
+        else:
             figure.savefig(file, format=kind[1:], metadata=date, facecolor="white")
-        content = file.getvalue()
-    with writing(target) as whole:
-        whole.write(content)
     return target
-
-
-# Models and arrays
 
 
 def fitted(given: Any) -> Any:
@@ -109,9 +101,7 @@ def shape_of(shape: Shape, values: Array) -> tuple[int, int] | None:
         return (side, side) if looks_like_pictures(values.reshape(-1, side, side)) else None
     height, width = shape
     if height * width != n_features:
-        raise ValueError(
-            f"shape={shape} has {height * width} pixels but there are {n_features} features; use None for bars"
-        )
+        raise ValueError(f"shape={shape} has {height * width} pixels, not {n_features} features; use None for bars")
     return int(height), int(width)
 
 

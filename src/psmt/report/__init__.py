@@ -4,23 +4,5 @@ from psmt.report.claim import INCONCLUSIVE, TIE, Claim, Evidence, Judgement, Ver
 from psmt.report.page import Answer, Fact, Page, Picture, Section, render
 from psmt.report.tables import Cell, Column, Table, csv_parts, to_csv
 
-__all__ = [
-    "INCONCLUSIVE",
-    "TIE",
-    "Answer",
-    "Cell",
-    "Claim",
-    "Column",
-    "Evidence",
-    "Fact",
-    "Judgement",
-    "Page",
-    "Picture",
-    "Section",
-    "Table",
-    "Verdict",
-    "all_hold",
-    "csv_parts",
-    "render",
-    "to_csv",
-]
+__all__ = ["INCONCLUSIVE", "TIE", "Claim", "Evidence", "Judgement", "Verdict", "all_hold"]
+__all__ += ["Answer", "Cell", "Column", "Fact", "Page", "Picture", "Section", "Table", "csv_parts", "render", "to_csv"]

@@ -1,12 +1,10 @@
 """Claims: statements with evidence and two verdicts, *as measured* and *beyond controls* (more than in null models)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from math import exp, inf, isfinite, nan
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Self
 
 from psmt.evaluation import Interval, difference_interval
 from psmt.evaluation.null_models import NullTest
@@ -81,7 +79,7 @@ class Evidence:
     """Whether the comparison is only a control. It then counts for the verdict beyond controls, but not as measured."""
 
     @classmethod
-    def of_draws(cls, name: str, tests: Mapping[str, NullTest], **how: Any) -> Evidence:
+    def of_draws(cls, name: str, tests: Mapping[str, NullTest], **how: Any) -> Self:
         """Return evidence from tests of one number against draws of each null model. `how` are the other fields."""
         value = next(iter(tests.values())).value
         excess = {null: test.excess for null, test in tests.items()}
@@ -122,14 +120,10 @@ class Evidence:
         if self.is_control or self.as_measured.verdict != "yes":
             strength, measured = self.measured
             clear = "" if measured.verdict == "no" else "clear "
-            reason = (
-                "This control decided" if self.is_control else f"There is no {clear}effect to compare with controls"
-            )
-            return [(strength, measured._replace(why=f"{reason}: {measured.why}"))]
-        return [
-            self._judge(difference_interval(self.statistic, value), partial(why, null=null))
-            for null, value in self.nulls.items()
-        ]
+            text = "This control decided" if self.is_control else f"There is no {clear}effect to compare with controls"
+            return [(strength, measured._replace(why=f"{text}: {measured.why}"))]
+        found, nulls = self.statistic, self.nulls.items()
+        return [self._judge(difference_interval(found, value), partial(why, null=null)) for null, value in nulls]
 
     @property
     def estimate(self) -> str:
@@ -218,7 +212,7 @@ class Claim:
         size: str | None = None,
         notes: Sequence[str] = (),
         figures: Mapping[str, Any] | None = None,
-    ) -> Claim:
+    ) -> Self:
         """Return a claim with the verdict 'yes' if all `evidence` supports it, and 'no' if any contradicts it.
 
         The evidence in `more` is listed in the notes, but does not affect the verdict. `size` is the effect in words,

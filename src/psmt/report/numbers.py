@@ -64,13 +64,9 @@ def seconds(value: float) -> str:
     ['0.3 s', '42 s', '1 min 35 s', '1 h 6 min']
     """
     whole = round(value)
-    if value < 10:
-        return f"{value:.1f} s"
     if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60} s"
-    return f"{whole // 3600} h {whole % 3600 // 60} min"
+        return f"{value:.1f} s" if value < 10 else f"{whole} s"
+    return f"{whole // 60} min {whole % 60} s" if whole < 3600 else f"{whole // 3600} h {whole % 3600 // 60} min"
 
 
 def listed(words: Sequence[object]) -> str:

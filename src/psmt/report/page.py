@@ -1,7 +1,5 @@
 """A self-contained HTML page: claims with verdicts, sections with figures and tables, and how they were made."""
 
-from __future__ import annotations
-
 from base64 import b64encode
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -56,7 +54,7 @@ class Section:
     """Name of a film to play, which lies in the folder of the page."""
     pictures: Sequence[Picture] = ()
     tables: Sequence[Table] = ()
-    folded: Sequence[Section] = ()
+    folded: Sequence["Section"] = ()
     """Parts that are shown after a click."""
 
 
@@ -66,8 +64,7 @@ class Answer(NamedTuple):
     text: str = ""
     command: str = ""
     """The command to run next. An experiment gives the words after ``psmt``, with ``{source}`` for the film. A page has
-    the whole command. It is empty if there is none.
-    """
+    the whole command. It is empty if there is none."""
     reason: str = ""
     """What this command does, as the end of a sentence."""
     pictures: Sequence[Picture] = ()
@@ -96,14 +93,9 @@ class Page:
 
 def render(page: Page) -> bytes:
     """Return the page as one HTML file in UTF-8. It loads no other file, except films in its own folder."""
-    environment = Environment(
-        loader=PackageLoader("psmt", "report"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    return environment.get_template("page.html.jinja").render(page=page).encode(errors="surrogateescape")
+    files = PackageLoader("psmt", "report")
+    jinja = Environment(loader=files, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    return jinja.get_template("page.html.jinja").render(page=page).encode(errors="surrogateescape")
 
 
 def _data_uri(png: bytes) -> str:

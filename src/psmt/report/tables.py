@@ -1,14 +1,12 @@
 """CSV files, and tables of reports. These tables are made from records and column definitions."""
 
-from __future__ import annotations
-
 import csv
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from io import StringIO
 from itertools import islice
 from operator import attrgetter
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Self
 
 _AT_A_TIME = 1000  # number of lines of a long CSV file that are held in memory
 
@@ -59,7 +57,7 @@ class Table:
     rows: Sequence[Sequence[Cell]]
 
     @classmethod
-    def of(cls, caption: str, records: Iterable[Any], columns: Sequence[Column]) -> Table:
+    def of(cls, caption: str, records: Iterable[Any], columns: Sequence[Column]) -> Self:
         """Return a table with a row for each record, and marked cells.
 
         >>> records = [Cell("PSMT"), Cell("copy last frame")]
@@ -73,7 +71,7 @@ class Table:
         return cls(caption, [column.name for column in columns], list(zip(*cells, strict=True)))
 
     @classmethod
-    def of_rows(cls, caption: str, columns: Sequence[str], rows: Iterable[Iterable[object]]) -> Table:
+    def of_rows(cls, caption: str, columns: Sequence[str], rows: Iterable[Iterable[object]]) -> Self:
         """Return a table of `rows`. The function `str` converts their values to text. No cell is marked."""
         return cls(caption, columns, [[Cell(str(value)) for value in row] for row in rows])
 

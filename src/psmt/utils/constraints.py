@@ -4,8 +4,6 @@ Error messages name the value, the bound and a remedy. `psmt.utils.validation` h
 imported only where it is needed, because the command line imports this module first.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import field, fields, is_dataclass
 from difflib import get_close_matches

@@ -1,7 +1,5 @@
 """Series that are larger than memory, as memory-mapped files."""
 
-from __future__ import annotations
-
 import mmap
 import os
 import weakref
@@ -12,8 +10,6 @@ from typing import Any, cast
 import numpy as np
 
 from psmt.types import Array
-
-__all__ = ["IN_MEMORY", "DiskSeries", "blocks", "mean_of", "release_pages"]
 
 IN_MEMORY = 1 << 25
 """Series up to this number of bytes (16,384 patches of 16 x 16) are kept in memory."""
@@ -38,7 +34,7 @@ class DiskSeries(np.memmap[Any, np.dtype[np.float64]]):
     """
 
     @classmethod
-    def write(cls, path: str | os.PathLike[str], parts: Iterable[Array]) -> DiskSeries:
+    def write(cls, path: str | os.PathLike[str], parts: Iterable[Array]) -> "DiskSeries":
         """Write arrays (n, n_features) to a file, and return it as a series. The file is deleted after its last use."""
         n_features = 0
         try:
@@ -55,10 +51,9 @@ class DiskSeries(np.memmap[Any, np.dtype[np.float64]]):
         return series
 
     @classmethod
-    def open(cls, path: str | os.PathLike[str], n_features: int, rows: slice = slice(None)) -> DiskSeries:
+    def open(cls, path: str | os.PathLike[str], n_features: int, rows: slice = slice(None)) -> "DiskSeries":
         """Return the given rows of a file that another process created, and will delete."""
-        series = cls(path, dtype=np.float64, mode="r").reshape(-1, n_features)
-        return cast(DiskSeries, series[rows])
+        return cast(DiskSeries, cls(path, dtype=np.float64, mode="r").reshape(-1, n_features)[rows])
 
     def __getitem__(self, key: Any) -> Any:
         """Return a slice as a view of the file, and anything else as an array in memory."""
@@ -78,8 +73,7 @@ class DiskSeries(np.memmap[Any, np.dtype[np.float64]]):
     @property
     def _first_row(self) -> int:
         """Return the index of the first row of this series within the file."""
-        start = np.frombuffer(_mapping(self), np.uint8).ctypes.data
-        return int(self.ctypes.data - start) // self.strides[0]
+        return int(self.ctypes.data - np.frombuffer(_mapping(self), np.uint8).ctypes.data) // self.strides[0]
 
     def __array_wrap__(self, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
         """Return the result of a NumPy function as a plain array."""
@@ -118,5 +112,4 @@ def blocks(values: Array) -> Iterator[Array]:
 
 def mean_of(values: Array) -> Array:
     """Return the mean row (n_features,), computed block by block."""
-    total = sum(block.sum(axis=0) for block in blocks(values))
-    return cast(Array, total / len(values))
+    return cast(Array, sum(block.sum(axis=0) for block in blocks(values)) / len(values))

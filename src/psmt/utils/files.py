@@ -1,7 +1,5 @@
 """Reading files that users name, writing files completely or not at all, and locking folders."""
 
-from __future__ import annotations
-
 import errno
 import os
 import stat
@@ -37,8 +35,7 @@ def shown(name: object, most: int = 200) -> str:
     ('\\x1b[31mfilm.mp4', 'xxxxxxxx..xxxxxx.mp4')
     """
     # Bytes above 0x9f of a name that is not UTF-8 are letters of another encoding, and stay.
-    kept = (c if c.isprintable() or "\udca0" <= c <= "\udcff" else ascii(c)[1:-1] for c in str(name))
-    text = "".join(kept)
+    text = "".join(c if c.isprintable() or "\udca0" <= c <= "\udcff" else ascii(c)[1:-1] for c in str(name))
     return text if len(text) <= most else f"{text[: most // 2 - 2]}..{text[-(most // 2) :]}"
 
 

@@ -4,8 +4,6 @@ With ``cache=True``, Numba fails if it finds no folder for its cache, as in a re
 read or write files there. In these cases, this `njit` compiles without a cache.
 """
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable
 from contextlib import suppress

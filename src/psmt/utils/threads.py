@@ -5,37 +5,32 @@ its `openblas_set_num_threads_local` changes this number. Therefore the threads 
 that enters sets the limit, and the last that leaves restores the former number. Other BLAS libraries are not limited.
 """
 
-from __future__ import annotations
-
 import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from functools import cache
 from itertools import product
-from typing import Any, NamedTuple
+from types import SimpleNamespace
+from typing import Any
 
 import numba
 import scipy.linalg  # noqa: F401  its own BLAS, beside NumPy's, must be loaded to be found
 from threadpoolctl import ThreadpoolController, threadpool_limits
 
 
-class _Library(NamedTuple):
-    """The functions that get and set the number of threads of one BLAS library."""
-
-    get: Callable[[], int]
-    set: Callable[[int], object]
-
-
 @cache
-def _libraries() -> list[_Library]:
-    """Return the OpenBLAS libraries of NumPy and SciPy. The result is cached, because the search is slow."""
-    found = []
-    for known in ThreadpoolController().select(internal_api="openblas").lib_controllers:
-        if known.threading_layer != "openmp":
-            # threadpoolctl is not used, because it lets only the first thread that ever set a limit change it.
-            found.append(_Library(*(_symbol(known.dynlib, f"openblas_{verb}_num_threads") for verb in ("get", "set"))))
-    return found
+def _libraries() -> list[Any]:
+    """Return functions `get` and `set` of the number of threads, for NumPy's and SciPy's OpenBLAS. The search is slow.
+
+    The functions of threadpoolctl are not used, because only the first thread that ever set a limit may change it.
+    """
+    found = ThreadpoolController().select(internal_api="openblas").lib_controllers
+    return [
+        SimpleNamespace(**{verb: _symbol(own.dynlib, f"openblas_{verb}_num_threads") for verb in ("get", "set")})
+        for own in found
+        if own.threading_layer != "openmp"
+    ]
 
 
 def _symbol(library: Any, name: str) -> Callable[..., int]:
@@ -54,9 +49,8 @@ class _Holders:
         self.before: list[int] = []
         self.own = threading.local()
         if hasattr(os, "register_at_fork"):
-            os.register_at_fork(
-                before=self.lock.acquire, after_in_parent=self.lock.release, after_in_child=self._inherit
-            )
+            own = self.lock
+            os.register_at_fork(before=own.acquire, after_in_parent=own.release, after_in_child=self._inherit)
 
     def locked(self, work: Callable[[], None]) -> None:
         """Call `work` with the lock held. After an interrupt, a ``with`` statement might not release the lock."""

@@ -1,7 +1,5 @@
 """A decorator for methods that change an object completely or not at all, even if they are interrupted."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from copy import copy
 from functools import wraps

@@ -1,7 +1,5 @@
 """Checks of arrays. Error messages name the value, the bound and a remedy. Parameters are checked in `constraints`."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Sequence
 from math import isqrt
@@ -307,9 +305,7 @@ def check_time_index(values: object, lengths: Sequence[int]) -> None:
         )
     parts = np.diff(np.union1d(starts, rows[_gaps(steps)] + 1)).tolist()
     apart = f"lengths={parts}" if len(parts) < 9 and min(parts) > 2 else "the lengths of the parts between them"
-    way = (
-        f"fill gaps, as by X.resample(..).interpolate(), or give {apart} to fit, so that nothing is learned across them"
-    )
+    way = f"fill gaps, as by X.resample(..).interpolate(), or give {apart} to fit: nothing is then learned across them"
     warn_of_times(index, steps, rows, way)
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from made_up_video import make_video
+from made_up_video import make_video, new_log
 from psmt.evaluation import FrameRow, RolloutRow
 from psmt.experiments.predict_video.figures import (
     FRAME_STYLES,
@@ -12,7 +12,6 @@ from psmt.experiments.predict_video.figures import (
     scores_figure,
 )
 from psmt.experiments.predict_video.film_painter import BETTER, WIDEST, WORSE, FilmPainter, error_colours, error_gain
-from psmt.experiments.predict_video.recording import CsvLog
 from psmt.experiments.predict_video.result import FilmScores
 from psmt.figures import png
 
@@ -49,12 +48,13 @@ def test_cuts_are_marked_and_surprise_has_a_panel_of_its_own():
 
 def test_long_films_are_averaged_by_sums_and_not_by_ratios():
     assert (running_span(60), running_span(500)) == (1, 5)
-    rows = CsvLog(FrameRow)
+    rows = new_log(FrameRow)
     rows.add(
         FrameRow(k, "frame_predictor", mse, 0, 0, copied, 0, 0, 0)
         for k, (mse, copied) in enumerate([(1, 1), (1, 9), (1, 2)])
     )
-    assert running_ratio(FilmScores.of(rows, CsvLog(RolloutRow)).bins, "frame_predictor", 3)[1] == pytest.approx(3 / 12)
+    bins = FilmScores.of(rows, new_log(RolloutRow)).bins
+    assert running_ratio(bins, "frame_predictor", 3)[1] == pytest.approx(3 / 12)
 
 
 def test_a_film_that_stands_still_can_be_drawn():

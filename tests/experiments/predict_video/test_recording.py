@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from made_up_video import METHODS, make_video
+from made_up_video import METHODS, made_up_path, make_video, new_log
 from psmt.evaluation import FrameRow, Rollout, RolloutRow, Step, ratio_interval
 from psmt.experiments.predict_video import recording
 from psmt.experiments.predict_video import result as module
@@ -25,7 +25,7 @@ EVENTS = [Event(k, k / 3, "surprise", float(RNG.standard_normal())) for k in ran
 
 
 def recorder(folder=None, methods=METHODS, fps=25.0):
-    path = (lambda name: None) if folder is None else lambda name: folder / name
+    path = made_up_path if folder is None else lambda name: folder / name
     return Recorder(methods, fps=fps, false_alarms=1e-3, path=path)
 
 
@@ -78,7 +78,7 @@ def test_a_recording_does_not_grow_with_the_film(tmp_path, monkeypatch):
 
 def test_rows_are_read_as_they_were_written(monkeypatch):
     monkeypatch.setattr(recording, "_BLOCK", 999)
-    log = CsvLog(Event)
+    log = new_log(Event)
     for first in range(0, 2500, 7):
         log.add(EVENTS[first : first + 7])
     assert [*log] == [*log] == EVENTS
@@ -161,7 +161,7 @@ def test_rollouts_are_summed_by_step():
         for step in (1, 2)
         for name in METHODS
     ]
-    log = CsvLog(RolloutRow)
+    log = new_log(RolloutRow)
     log.add(rows)
     scores = FilmScores.of(make_video().rows, log)
     assert scores.n_rollouts == 3

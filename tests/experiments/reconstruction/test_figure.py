@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from drawn_texts import assert_texts_apart
-from psmt.experiments.reconstruction.report import reconstruction_figure
-from psmt.experiments.reconstruction.run import ReconstructionResult
+from psmt.experiments.reconstruction.report import ReconstructionResult, reconstruction_figure
 from psmt.experiments.reconstruction.settings import ReconstructionSettings
 
 ERRORS = np.abs(np.sin(np.arange(1_000) / 50)) + 0.1

@@ -19,7 +19,7 @@ from psmt.experiments.phases import (
     phase_segment,
 )
 from psmt.experiments.reconstruction.report import EXPERIMENT
-from psmt.experiments.reconstruction.run import reconstruct as run_reconstruction
+from psmt.experiments.reconstruction.report import reconstruct as run_reconstruction
 from psmt.experiments.reconstruction.settings import ReconstructionSettings
 from psmt.pipeline.run import Run
 

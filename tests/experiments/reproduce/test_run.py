@@ -18,7 +18,7 @@ from psmt.experiments.phases import FilmPhase, least_error
 from psmt.experiments.prediction.phase import predict_phase
 from psmt.experiments.prediction.run import choose_phases, predict
 from psmt.experiments.prediction.settings import PredictionSettings
-from psmt.experiments.reconstruction.run import reconstruct
+from psmt.experiments.reconstruction.report import reconstruct
 from psmt.experiments.reconstruction.settings import ReconstructionSettings
 from psmt.pipeline.run import Run
 

@@ -1,7 +1,5 @@
 """Readers of arrays in memory and in ``.npy`` and ``.npz`` files. Arrays of two axes are series, others are frames."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -72,10 +70,8 @@ def open_npy(path: Path, stop: int | None = None) -> ArrayFrames | SeriesSource:
                 if layout.n_bytes
                 else np.empty(layout.shape, dtype=layout.dtype)
             )
-    except ArchiveError as error:
-        raise FrameSourceError(
-            f"{shown(path)} cannot be read as an array of numbers: {error}; save it again"
-        ) from error
+    except ArchiveError as why:
+        raise FrameSourceError(f"{shown(path)} cannot be read as an array of numbers: {why}; save it again") from why
     return open_array(array, stop, name=shown(path.name), path=path)
 
 
@@ -95,10 +91,8 @@ def open_npz(path: Path, stop: int | None = None) -> ArrayFrames | SeriesSource:
             if len(layout.shape) != 2:  # refused before it is read
                 _check_frames(layout.shape, layout.dtype, where=shown(path))
             return open_array(archive.read(called[0]), stop, name=shown(path.name), path=path)
-    except ArchiveError as error:
-        raise FrameSourceError(
-            f"{shown(path)} cannot be read as an archive of arrays: {error}; save it again"
-        ) from error
+    except ArchiveError as why:
+        raise FrameSourceError(f"{shown(path)} cannot be read as an archive of arrays: {why}; save it again") from why
 
 
 def _check_frames(shape: tuple[int, ...], dtype: np.dtype[Any], *, where: str) -> None:

@@ -1,7 +1,5 @@
 """Writer of films as MP4 files. After an error, no incomplete file is left."""
 
-from __future__ import annotations
-
 import errno
 import os
 from collections.abc import Callable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """Readers of folders of images (one image per frame) and of multi-page TIFF files (one page per frame)."""
 
-from __future__ import annotations
-
 import ctypes
 import re
 from collections.abc import Generator, Iterator
@@ -56,10 +54,9 @@ def open_images(path: Path, stop: int | None = None) -> ImageFolder:
         raise FrameSourceError(f"{shown(path)} is a folder without images; put one image per frame there ({kinds})")
     with opened(files[0]) as image:
         height, width = _single(image, files[0]).shape[:2]
-    folder = ImageFolder(
+    return ImageFolder(
         path=path, files=tuple(files), name=shown(path.name or path), shape=(height, width), n_frames=len(files)
-    )
-    return folder.head(stop)
+    ).head(stop)
 
 
 def natural_key(path: Path) -> tuple[list[tuple[int, int | str]], str]:
@@ -146,10 +143,8 @@ def _count_pages(image: Image.Image, file: Path) -> int:
 def _single(image: Image.Image, file: Path) -> Frame:
     """Return the pixels of a file with one image. Raise `FrameSourceError` if the file has several pages."""
     if (n_pages := _count_pages(image, file)) > 1:
-        way_out = "give the file itself, and its pages are the frames" if image.format == "TIFF" else "split it"
-        raise FrameSourceError(
-            f"{shown(file)} has {n_pages:,} pages, but in a folder each file is one frame; {way_out}"
-        )
+        way = "give the file itself, and its pages are the frames" if image.format == "TIFF" else "split it"
+        raise FrameSourceError(f"{shown(file)} has {n_pages:,} pages, but in a folder each file is one frame; {way}")
     return _pixels(image, shown(file))
 
 
@@ -157,9 +152,7 @@ def _pixels(image: Image.Image, where: str) -> Frame:
     """Return the pixels of an image as float32: ``(height, width)`` if it is grey, otherwise ``(height, width, 3)``."""
     width, height = image.size
     if width * height > _MOST_PIXELS:
-        raise FrameSourceError(
-            f"{where} is {height:,} x {width:,} pixels, more than {_MOST_PIXELS:,} in all; make the image smaller"
-        )
+        raise FrameSourceError(f"{where} is {height:,} x {width:,} pixels, more than {_MOST_PIXELS:,}; make it smaller")
     with _trouble_named(where):
         if image.mode == "F" or image.mode.startswith("I"):
             pixels = np.asarray(image)

@@ -1,7 +1,5 @@
 """Reader of brain scans (4-D NIfTI files, BIDS derivatives) as series of regions, by nilearn (`psmt[brain]`)."""
 
-from __future__ import annotations
-
 import os
 import warnings
 from dataclasses import dataclass
@@ -38,12 +36,11 @@ class Parcels:
     mask: Path | None = None  # voxels to use if there is no atlas
     confounds: str | None = None  # one of `STRATEGIES` for scans of fMRIPrep, or a table (.tsv or .csv) of regressors
     tr: float | None = None  # repetition time in seconds; None reads it from the file
-    high_pass: float | None = None  # cut-off frequency in Hz
     low_pass: float | None = None  # cut-off frequency in Hz
     smoothing: float | None = None  # full width at half maximum in mm
 
     def __post_init__(self) -> None:
-        for name in ("tr", "high_pass", "low_pass", "smoothing"):
+        for name in ("tr", "low_pass", "smoothing"):
             value = getattr(self, name)
             if value is not None and not 0 < value < np.inf:
                 raise FrameSourceError(f"{name}={value!r:.40} is not a positive number; give one, or None")
@@ -100,14 +97,15 @@ def _read(path: Path, parcels: Parcels) -> Scan:
     image = load_image(path)
     if len(image.shape) != 4 or image.shape[3] < 2:
         raise FrameSourceError(f"{shown(path)} has shape {image.shape}; a scan is 4-D, (x, y, z, time)")
-    tr = parcels.tr or _repetition_time(image)
-    if tr is None and (parcels.high_pass or parcels.low_pass):
+    unit = {"msec": 1e-3, "usec": 1e-6}.get(image.header.get_xyzt_units()[1], 1.0)
+    stored = unit * float(image.header.get_zooms()[3])
+    tr = parcels.tr or (stored if np.isfinite(stored) and stored > 0 else None)
+    if tr is None and parcels.low_pass:
         raise FrameSourceError(f"{shown(path)} has no TR in its header, and a filter in Hz needs it; give --tr SECONDS")
     finite, remarks = _finite_voxels(image, path)
     confounds, kept = _confounds(path, parcels)
     how: dict[str, Any] = {
         "smoothing_fwhm": parcels.smoothing,
-        "high_pass": parcels.high_pass,
         "low_pass": parcels.low_pass,
         "t_r": tr,
         "standardize": None,
@@ -170,14 +168,6 @@ def load_image(path: Path) -> Any:
         return kind(np.asanyarray(image.dataobj), image.affine, image.header)
 
 
-def _repetition_time(image: Any) -> float | None:
-    """Return the repetition time in seconds from the header, or None if the header has none."""
-    tr = float(image.header.get_zooms()[3])
-    unit = image.header.get_xyzt_units()[1]
-    tr *= {"msec": 1e-3, "usec": 1e-6}.get(unit, 1.0)
-    return tr if np.isfinite(tr) and tr > 0 else None
-
-
 def _finite_voxels(image: Any, path: Path) -> tuple[Any, list[str]]:
     """Return a mask image (x, y, z) of the voxels that are finite at all times, and remarks about other voxels."""
     import nilearn.image
@@ -210,8 +200,7 @@ def _masker(parcels: Parcels, finite: Any, how: dict[str, Any]) -> tuple[Any, li
 def _region_names(masker: Any, names: list[str], count: int) -> tuple[str, ...]:
     """Return the names of the columns: atlas regions that have voxels or, without an atlas, `count` voxels."""
     if names and names[0].startswith("region"):
-        kept = [int(label) for label in masker.region_ids_.values() if label not in ("background", 0)]
-        return tuple(f"region {label}" for label in kept)
+        return tuple(f"region {int(own)}" for own in masker.region_ids_.values() if own not in ("background", 0))
     return tuple(names) if names else tuple(f"voxel {k + 1}" for k in range(count))
 
 
@@ -231,9 +220,7 @@ def _confounds(path: Path, parcels: Parcels) -> tuple[Any, Any]:
         confounds, kept = load_confounds_strategy(str(path), denoise_strategy=asked)
     except (ValueError, OSError) as error:
         cause = shown(" ".join(str(error).split()), 400)
-        raise FrameSourceError(
-            f"{shown(path)}: no confounds for strategy {asked!r} ({cause}); give a table instead"
-        ) from error
+        raise FrameSourceError(f"{shown(path)}: no confounds for strategy {asked!r} ({cause}); give a table") from error
     if kept is not None and np.any(np.diff(kept) != 1):
         raise FrameSourceError(
             f"{shown(path)}: strategy {asked!r} removes volumes from the middle of the scan, but dynamics are learned "

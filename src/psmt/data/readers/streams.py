@@ -1,7 +1,5 @@
 """Frames that can be read only once: cameras, network streams and Python iterators."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import closing
@@ -93,13 +91,8 @@ def open_url(spec: str, stop: int | None = None) -> LiveVideo:
 def _open_live(medium: Medium, stop: int | None) -> LiveVideo:
     pictures, n_frames, fps = decode(medium)
     first = next(pictures)
-    return LiveVideo(
-        pictures=_with_first(first, pictures),
-        name=medium.label,
-        shape=(first.height, first.width),
-        n_frames=n_frames,
-        fps=fps,
-    ).head(stop)
+    shape, whole = (first.height, first.width), _with_first(first, pictures)
+    return LiveVideo(pictures=whole, name=medium.label, shape=shape, n_frames=n_frames, fps=fps).head(stop)
 
 
 def _camera(number: int, *, platform: str) -> Medium:

@@ -1,7 +1,5 @@
 """Readers of series ``(time, features)``: arrays, data frames, ``.csv`` and ``.tsv`` files, and MATLAB files."""
 
-from __future__ import annotations
-
 import csv
 import re
 from collections.abc import Sequence
@@ -10,7 +8,7 @@ from datetime import datetime
 from io import TextIOWrapper
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -88,12 +86,12 @@ class SeriesSource:
         """Return ``values[key]``."""
         return self.values[key]
 
-    def head(self, stop: int | None) -> SeriesSource:
+    def head(self, stop: int | None) -> Self:
         """Return a series with only the first ``stop`` rows of this one. None keeps all rows."""
         check_stop(stop)
         return replace(self, stop=smaller(self.stop, stop), truth=None if self.truth is None else self.truth[:stop])
 
-    def select(self, columns: Sequence[str]) -> SeriesSource:
+    def select(self, columns: Sequence[str]) -> Self:
         """Return a series with only these features. If the features have no names, they are called '0', '1', '2', .."""
         known = self.feature_names or tuple(map(str, range(self.n_features)))
         for name in columns:

@@ -1,7 +1,5 @@
 """Reader of video files in any container that libav opens, and the decoding loop for all sources of libav."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Generator, Iterable, Mapping
 from contextlib import ExitStack, closing, suppress
@@ -22,7 +20,6 @@ PATIENCE = 10.0
 """Seconds without a frame after which a camera or a network stream is abandoned."""
 
 _PAUSE = 0.005  # seconds between two requests to a camera that has no frame ready
-
 
 _CONTAINERS = (
     "3gp apng asf av1 avi cavsvideo cine dirac dnxhd dv evc flac flic flv gif gxf h261 h263 h264 hevc ivf kux live_flv "
@@ -108,9 +105,7 @@ def _video_stream(container: av.container.InputContainer, medium: Medium) -> av.
         # Music files contain their cover as a video stream with one frame.
         if not stream.disposition & av.stream.Disposition.attached_pic:
             if stream.codec_context is None:
-                raise FrameSourceError(
-                    f"{medium.label}: this build of libav has no decoder for its video; re-encode the film"
-                )
+                raise FrameSourceError(f"{medium.label}: this libav has no decoder for its video; re-encode the film")
             return stream
     kinds = ", ".join(sorted({stream.type for stream in container.streams})) or "no streams"
     raise FrameSourceError(f"{medium.label} has no video in it (found: {kinds}); give a file with a picture track")

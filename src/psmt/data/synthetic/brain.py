@@ -94,8 +94,6 @@ class BoldSimulation:
         if self.dwell < self.tr:
             raise ValueError(f"dwell={self.dwell} is shorter than tr={self.tr}; a state lasts at least one volume")
 
-    # Shared by all subjects
-
     @cached_property
     def networks(self) -> Array:
         """Return the regions' weights (n_networks, n_regions). A region has a large weight and perhaps small ones."""
@@ -137,8 +135,6 @@ class BoldSimulation:
         np.fill_diagonal(moves, 0.0)
         moves /= moves.sum(axis=1, keepdims=True)
         return (1 - leaving) * np.eye(self.n_states) + leaving * moves
-
-    # One subject
 
     def subject(self, index: int) -> SeriesSource:
         """Return the scan of one subject as a series (n_frames, n_regions) in scanner units."""
@@ -183,8 +179,7 @@ class BoldSimulation:
         chain = self._chain(self._checked(index))
         if hidden:
             return chain[self._settling :]
-        present = np.eye(self.n_states)[chain]
-        return np.asarray(np.argmax(self._responded(present), axis=1), dtype=np.int64)
+        return np.asarray(np.argmax(self._responded(np.eye(self.n_states)[chain]), axis=1), dtype=np.int64)
 
     def _chain(self, index: int) -> Ints:
         """Draw the hidden states (_settling + n_frames,) of one subject, including those before the scan begins."""
@@ -229,8 +224,7 @@ class BoldSimulation:
 
     def _drift(self, rng: np.random.Generator, shape: tuple[int, int]) -> Array:
         """Draw slow cosine drifts of this shape and of about unit variance, independent between regions."""
-        time = (np.arange(shape[0]) + 0.5) / shape[0]
-        waves = np.sqrt(2) * np.cos(np.pi * np.arange(1, 4) * time[:, None])
+        waves = np.sqrt(2) * np.cos(np.pi * np.arange(1, 4) * ((np.arange(shape[0]) + 0.5) / shape[0])[:, None])
         return np.asarray(waves @ (rng.standard_normal((3, shape[1])) * np.array([0.8, 0.5, 0.33])[:, None]))
 
     def _checked(self, index: int) -> int:

@@ -137,9 +137,7 @@ class GlideFilm(BuiltinFilm, IndexedFilm):
                 "or leave it out for calm and lively stretches"
             )
         if not 0 <= self.noise <= NOISIEST:
-            raise ValueError(
-                f"noise={self.noise!r} is out of range; use a fraction of the film's contrast from 0 to {NOISIEST:g}"
-            )
+            raise ValueError(f"noise={self.noise!r} is out of range; use 0 to {NOISIEST:g}, relative to the contrast")
         super().__post_init__()
 
     def checksum(self) -> str:
@@ -155,9 +153,7 @@ class GlideFilm(BuiltinFilm, IndexedFilm):
         """Return the true motion of the camera in the frames ``start`` to ``stop - 1``."""
         stop = self.n_frames if stop is None else stop
         if not 0 <= start < stop <= self.n_frames:
-            raise ValueError(
-                f"start={start} and stop={stop} must satisfy 0 <= start < stop <= n_frames={self.n_frames}"
-            )
+            raise ValueError(f"start={start} and stop={stop} need 0 <= start < stop <= n_frames={self.n_frames}")
         # The first speed needs the frame before.
         time = np.arange(start - 1.0, stop)
         way = _stretches(self.seed, time) if self.speed is None else self.speed * time

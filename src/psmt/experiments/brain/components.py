@@ -72,10 +72,9 @@ def follow_components(labels: Ints) -> list[ComponentStep]:
             ended = [] if own else [n for n in last if n not in before and n not in now and _alike(last[n], group)]
             candidates = free or ended
             number = max(candidates, key=lambda n: (len(last[n] & group), -n)) if candidates else len(last)
+            event = "return" if ended else "birth" if window else "start"
             if own:
                 event = "merge" if len(own) > 1 else "split" if children[own[0]] > 1 else "goes on"
-            else:
-                event = "return" if ended else "birth" if window else "start"
             now[number] = last[number] = group
             steps.append(ComponentStep(window, number, len(group), event, ends=False))
         before = now

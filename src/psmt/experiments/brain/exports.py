@@ -160,8 +160,6 @@ def dataset_description(result: BrainResult) -> bytes:
     return to_json({**kind, "GeneratedBy": [made], "SourceDatasets": read, "Tables": tables, "Files": OTHER_FILES})
 
 
-# Provenance
-
 MAX_INPUTS = 20
 """Largest number of input files on the page."""
 

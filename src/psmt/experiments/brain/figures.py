@@ -44,17 +44,12 @@ def _heatmap(figure: Figure, axes: Axes, values: Array, label: str) -> None:
     bar.set_label(label, fontsize=SMALL)
 
 
-# Networks
-
-
 def atoms_figure(result: BrainResult) -> Figure:
     """Draw the weights of the atoms as a heat map (regions by atoms), and on glass brains if there is an atlas."""
     study, dictionary = result.study, result.model.networks_
     order = np.argsort(-result.model.shares_, kind="stable")[:SHOWN_ATOMS]
     pictures, rows = _glass_rows(study, dictionary[order[:GLASS_ATOMS]])
-    figure, axes = panel_figure(
-        [["chart", "chart"], *rows], height=5.2 + 1.7 * len(rows), heights=[4.9, *[1.6] * len(rows)]
-    )
+    figure, axes = panel_figure([["chart"] * 2, *rows], height=5.2 + 1.7 * len(rows), heights=[4.9, *[1.6] * len(rows)])
     chart = axes["chart"]
     _heatmap(figure, chart, dictionary[order].T, "weight of the region")
     title = f"Networks: the {len(order)} atoms with the most activity, of {len(dictionary)}"
@@ -81,9 +76,6 @@ def _show_glass(axes: Mapping[Any, Axes], pictures: Sequence[Any], titles: Seque
         own.imshow(picture, gid=ON_PAPER)
         own.axis("off")
         own.set_title(titles[k], fontsize=SMALL, color=INK, loc="left", pad=1)
-
-
-# Components
 
 
 def components_figure(result: BrainResult) -> Figure:
@@ -118,9 +110,6 @@ def component_raster(steps: Sequence[ComponentStep], n_windows: int) -> Array:
         if step.component in longest:
             raster[longest.index(step.component), step.window] = step.size
     return raster
-
-
-# States
 
 
 def states_figure(result: BrainResult) -> Figure:

@@ -54,9 +54,7 @@ def label_regions(regions: Sequence[str], path: Path) -> list[Label]:
         odd = next(name for name in regions if not region_numbers([name]))
         why = f"name regions by number, but a region is called {odd!r}; leave them out"
     elif missing:
-        why = (
-            f"have no name for {len(missing)} of {len(numbers)} regions, such as region {missing[0]}; name all of them"
-        )
+        why = f"have no name for {len(missing)} of {len(numbers)} regions, such as region {missing[0]}; name them all"
     elif twice is not None:
         why = f"call two regions {twice!r}; give each region a name of its own"
     if why:

@@ -189,9 +189,7 @@ def brain_tables(result: BrainResult) -> list[Table]:
             Column("hidden chain", result.hidden_agreement.__getitem__, "{:.3f}".format, best=max),
             Column("BOLD signal, mean over people, 95%", lambda name: _mean(_people_interval(by_person[name]))),
         ]
-        caption = (
-            "Agreement with the simulated states (adjusted Rand index), in the BOLD signal and in the hidden chain"
-        )
+        caption = "Agreement with the simulated states (adjusted Rand index), in the BOLD signal and the hidden chain"
         tables.append(Table.of(caption, result.agreement, columns))
     return tables
 
@@ -278,9 +276,7 @@ def _groups_section(result: BrainResult) -> Section:
         what = f"Groups ({', '.join(f'{n} {name}' for name, n in Counter(people.groups).items())})"
         what = what if contrast == "group" else "Motion (mean framewise displacement)"
         columns = ["measure", *(f"mean, {name}" for name in names), "F", "p", "p, corrected"]
-        tables.append(
-            Table.of_rows(f"{what}: measures with the smallest p; group_comparison.csv has all", columns, rows)
-        )
+        tables.append(Table.of_rows(f"{what}: measures of smallest p; group_comparison.csv has all", columns, rows))
     adjusted = f" adjusted for {', '.join(people.covariates)}" if people.covariates else ""
     text = (
         f"{_groups_verdict(result)} Tests permute people{adjusted} (Freedman and Lane), and correct for all measures "
@@ -298,9 +294,8 @@ def brain_page(result: BrainResult, pictures: Mapping[str, bytes]) -> Page:
         shown = [Picture(pictures[picture], alt=alt)] if picture else []
         return Section(title=title, text=[text], pictures=shown, tables=tables)
 
-    reproduced = ""
-    if np.isfinite(networks):
-        reproduced = f" Matched atoms of two halves of the people have a mean correlation of {signed(networks)}."
+    matched = f" Matched atoms of two halves of the people have a mean correlation of {signed(networks)}."
+    reproduced = matched if np.isfinite(networks) else ""
     chosen = f"The number of states was set to {result.n_states}."
     if study.model is not None:
         chosen = f"The {result.n_states} states are those of the model, which was learned from other people."

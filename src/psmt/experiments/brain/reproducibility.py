@@ -60,9 +60,6 @@ def surrogate(series: Array, rng: np.random.Generator) -> Array:
     return np.fft.irfft(spectrum * turn[:, None], n=len(series), axis=0)
 
 
-# Halves
-
-
 def halvings(n_people: int, max_splits: int, seed: int) -> list[tuple[int, ...]]:
     """Return at most `max_splits` splits of the people into halves, each given by the indices of its first half.
 
@@ -181,9 +178,6 @@ def _unit_rows(values: Array) -> Array:
     centred = values - values.mean(axis=1, keepdims=True)
     norms = np.linalg.norm(centred, axis=1, keepdims=True)
     return np.asarray(np.divide(centred, norms, out=np.zeros_like(centred), where=norms > 1e-12))
-
-
-# Other methods
 
 
 def state_methods() -> list[str]:

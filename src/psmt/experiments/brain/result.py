@@ -91,8 +91,6 @@ class BrainResult:
         """Unit of times: 's', or 'volumes' if the repetition time (TR) is not known."""
         return "s" if self.study.tr else "volumes"
 
-    # Statistics, each computed once
-
     @cached_property
     def mean_errors(self) -> dict[str, Array]:
         """Prediction error (horizon,), averaged over people, for each predictor."""

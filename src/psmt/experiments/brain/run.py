@@ -14,7 +14,7 @@ from psmt.experiments.brain import reproducibility
 from psmt.experiments.brain.components import follow_components, person_graphs
 from psmt.experiments.brain.groups import compare_groups, contrasts
 from psmt.experiments.brain.prediction import PREDICTORS, predict_person
-from psmt.experiments.brain.reproducibility import GROUP_MEASURES, MEASURES
+from psmt.experiments.brain.reproducibility import GROUP_MEASURES, MEASURES, NULL_SPLITS
 from psmt.experiments.brain.result import BrainResult
 from psmt.experiments.brain.settings import PARAMETERS, BrainSettings
 from psmt.experiments.brain.subjects import Study
@@ -116,9 +116,7 @@ def _compare(
     halves = [{"series": own, "lengths": [len(own) // 2, -(-len(own) // 2)], "first": [0]} for own in people]
     within = [{**own, "draw": None, "methods": fast} for own in halves]
     draws = [
-        {**own, "draw": k, "methods": ["psmt"]}
-        for k in range(settings.n_surrogates)
-        for own in splits[: reproducibility.NULL_SPLITS]
+        {**own, "draw": k, "methods": ["psmt"]} for k in range(settings.n_surrogates) for own in splits[:NULL_SPLITS]
     ]
     null = scores("halves-phases", draws, ["psmt"], "surrogates") if splits else {}
     return {

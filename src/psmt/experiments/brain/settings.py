@@ -30,29 +30,18 @@ STEPS_PER_WINDOW = 8
 class BrainSettings(Settings):
     """Parameters of `psmt brain`: of its model, its predictions and its comparisons."""
 
-    n_atoms: Annotated[
-        int, Option("--atoms", "M: number of patterns of co-activation in the group's dictionary."), count(2)
-    ] = 32
+    n_atoms: Annotated[int, Option("--atoms", "M: number of atoms, patterns of co-activation."), count(2)] = 32
     alpha: Annotated[
-        float,
-        Option("--alpha", "α: sparsity (L1) penalty of layer 1; regions have variance one."),
-        real(open_bound=True),
+        float, Option("--alpha", "α: sparsity (L1) penalty of layer 1; regions have variance 1."), real(open_bound=True)
     ] = 0.05
     n_components: int = 6
     """Number of dimensions of the trajectories in which states are found, by decreasing variance."""
     n_states: Annotated[
         int | Literal["auto"],
-        Option(
-            "--states",
-            "Number of states.",
-            default="the fewest that predict other people about as well as any number",
-            auto=True,
-        ),
+        Option("--states", "Number of states.", "as few as predict other people about as well as any", auto=True),
         count(2),
     ] = "auto"
-    window: Annotated[
-        int, Option("--window", "H: number of volumes that each graph of atoms is made from."), count(16)
-    ] = 96
+    window: Annotated[int, Option("--window", "H: number of volumes in each graph of atoms."), count(16)] = 96
     high_pass: Annotated[
         float | None, Option("--high-pass", "Hz below which drifts are removed before states are found.", none=True)
     ] = 0.0025
@@ -105,9 +94,7 @@ class BrainOptions(TaskOptions):
     """Options of `psmt brain` that determine how scans are read as series."""
 
     frames: Annotated[int, Option("--frames", "Read at most this many volumes of each person.")] = 10_000
-    atlas: Annotated[
-        Path | None, Option("--atlas", "NIfTI image of labels (3-D) or maps (4-D): the regions of scans.")
-    ] = None
+    atlas: Annotated[Path | None, Option("--atlas", "NIfTI image of regions: labels (3-D) or maps (4-D).")] = None
     labels: Annotated[
         Path | None,
         Option(
@@ -116,10 +103,7 @@ class BrainOptions(TaskOptions):
             default="the .tsv file beside the atlas that has its name, if there is one",
         ),
     ] = None
-    model: Annotated[
-        Path | None,
-        Option("--model", "group.psmt of an earlier run: it is applied to these people, and nothing is learned."),
-    ] = None
+    model: Annotated[Path | None, Option("--model", "group.psmt of an earlier run, to apply without learning.")] = None
     participants: Annotated[
         Path | None,
         Option(
@@ -147,12 +131,8 @@ class BrainOptions(TaskOptions):
         ),
     ] = None
     tr: Annotated[float | None, Option("--tr", "Seconds from volume to volume.", default="as the file says")] = None
-    low_pass: Annotated[float | None, Option("--low-pass", "Hz above which scans are filtered when they are read.")] = (
-        None
-    )
-    smoothing: Annotated[
-        float | None, Option("--smoothing", "mm: full width at half maximum of the smoothing of scans.")
-    ] = None
+    low_pass: Annotated[float | None, Option("--low-pass", "Hz above which scans are filtered on reading.")] = None
+    smoothing: Annotated[float | None, Option("--smoothing", "mm: full width at half maximum of smoothing.")] = None
 
     SOURCE_HELP: ClassVar[str] = (
         "Scans of one or several people: .nii or .nii.gz files, a BIDS derivatives folder, tables (.npy, .npz, .csv, "

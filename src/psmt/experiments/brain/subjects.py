@@ -135,9 +135,7 @@ def read_study(
     values = {name: scan.values[:, [scan.regions.index(own) for own in regions]] for name, scan in scans.items()}
     varying = _varying(values, regions, remarks)
     if tr is None:
-        remarks.append(
-            "no TR is known, so times are in volumes, and drifts slower than 200 volumes are removed; give --tr"
-        )
+        remarks.append("no TR is known: times are in volumes; drifts slower than 200 volumes are removed; give --tr")
     kept = [regions[k] for k in varying]
     numbers = tuple(region_numbers(kept))
     path = labels if labels or not (parcels.atlas and numbers) else beside_atlas(parcels.atlas)
@@ -158,9 +156,7 @@ def read_study(
     return study if people.model is None else _as_in_model(study, people.model)
 
 
-def _participants(
-    people: People, scans: Mapping[str, Scan], group: str, covariates: Sequence[str] | None
-) -> Participants:
+def _participants(people: People, scans: dict[str, Scan], group: str, covariates: Sequence[str] | None) -> Participants:
     moved = [scan.motion for scan in scans.values()]
     motion = None if None in moved else np.array(moved, dtype=np.float64)
     if people.participants is not None:
@@ -253,10 +249,8 @@ def _stored_tr(path: Path) -> float | None:
             if name is None or archive.layout(name).shape != ():
                 return None
             stored = archive.read(name)
-    except ArchiveError as error:
-        raise FrameSourceError(
-            f"the TR in {path} cannot be read: {error}; save it again, or give --tr SECONDS"
-        ) from error
+    except ArchiveError as why:
+        raise FrameSourceError(f"the TR in {path} cannot be read: {why}; save it again, or give --tr SECONDS") from why
     if stored.dtype.kind not in "iuf":
         raise FrameSourceError(f"{path}: {name} is {stored.item()!r}, not a number of seconds; give --tr SECONDS")
     return float(stored) if np.isfinite(stored) and stored > 0 else None

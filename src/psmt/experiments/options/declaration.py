@@ -7,9 +7,7 @@ the names in error messages, the facts in a report, and the table of options in 
 cannot be set on the command line. A field without a constraint gets that of its type, see `constraint_of`.
 """
 
-from __future__ import annotations
-
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, dataclass, field, fields, replace
 from importlib import import_module
 from types import NoneType, UnionType
@@ -141,11 +139,6 @@ def anything(_name: str, _value: object) -> None:
     """Accept any value: a constraint for parameters that are checked elsewhere."""
 
 
-def offered(cls: type) -> Iterator[Declaration]:
-    """Yield the declarations of those fields of a dataclass that have a command-line option."""
-    return (declared for declared in declarations(cls).values() if declared.option.name)
-
-
 def from_library(module: str, name: str) -> Any:
     """Return a dataclass field whose default is the constant `name` of a `module`. The import is made on demand."""
     return field(default_factory=lambda: getattr(import_module(module), name))
@@ -200,7 +193,7 @@ class Settings(Declared):
                 values[name] = (own[name],) if several else own[name]
         return cls(**values)
 
-    def shared_with(self, other: type[Settings]) -> Settings:
+    def shared_with(self, other: "type[Settings]") -> "Settings":
         """Return settings of the class `other`. Parameters that both classes have keep the values of these settings."""
         mine = {name: getattr(self, name) for name in declarations(type(self))}
         return other.make({name: value for name, value in mine.items() if value != "auto"})

@@ -17,25 +17,22 @@ else:
 
 _LAM = "λ: sparsity (L1) penalty of step 7, recovery."
 _COMPONENTS = "f: dimension of the embedding."
+_CHOSEN = "chosen by predicting the end of the past"
 
 Atoms = Annotated[int, Option("--atoms", "M: number of atoms in the dictionary.")]
 SeveralAtoms = Annotated[tuple[int, ...], Option("--atoms", "M: number of atoms in the dictionary; may be repeated.")]
 Window = Annotated[
     int,
-    Option("--window", "H: number of codes that the embedding is made from.", default=f"{RATIO} times M"),
+    Option("--window", "H: number of codes of an embedding.", default=f"{RATIO} times M"),
     Derived("n_atoms", lambda n_atoms: RATIO * n_atoms),
     count(3),
 ]
 Horizon = Annotated[int, Option("--horizon", "K: number of frames that are predicted after each start.")]
 QuarterComponents = Annotated[int | None, Option("--components", _COMPONENTS, "a quarter of the atoms", auto=True)]
-ChosenComponents = Annotated[
-    int | Literal["auto"], Option("--components", _COMPONENTS, "chosen by predicting the end of the past", auto=True)
-]
+ChosenComponents = Annotated[int | Literal["auto"], Option("--components", _COMPONENTS, _CHOSEN, auto=True)]
 Lam = Annotated[float, Option("--lam", _LAM, auto=True)]
 SeveralLam = Annotated[tuple[float, ...], Option("--lam", f"{_LAM[:-1]}; may be repeated.")]
-ChosenLam = Annotated[
-    float | Literal["auto"], Option("--lam", _LAM, "chosen by predicting the end of the past", auto=True)
-]
+ChosenLam = Annotated[float | Literal["auto"], Option("--lam", _LAM, _CHOSEN, auto=True)]
 Alpha = Annotated[
     float,
     Option("--alpha", "α: sparsity (L1) penalty of layer 1.", "1, or √n / 16 for a series of n features", auto=True),
@@ -55,17 +52,12 @@ PatchSize = Annotated[int, Option("--patch", "Side of the patch in pixels; N is 
 Device = Annotated[str, Option("--device", "Where to compute: cpu, or cuda for a GPU.", metavar="cpu|cuda")]
 
 
-# Extrapolations
-
-
 def extrapolation_names() -> tuple[str, ...]:
     """Return the names of all extrapolations. They are read from the source files, because imports are slow."""
     spec = find_spec("psmt.extrapolation")
     folder = Path((spec and spec.origin) or "").parent
-    found = (
-        re.findall(r'^    name(?:: .+)? = "(\w+)"$', file.read_text("utf-8"), re.M) for file in folder.glob("*.py")
-    )
-    return tuple(sorted(name for names in found for name in names))
+    texts = (file.read_text("utf-8") for file in folder.glob("*.py"))
+    return tuple(sorted(name for text in texts for name in re.findall(r'^    name(?:: .+)? = "(\w+)"$', text, re.M)))
 
 
 Extrapolation = Annotated[
@@ -80,9 +72,6 @@ Extrapolation = Annotated[
 ]
 
 
-# Departures from the paper
-
-
 def make_departures(literal: bool = False) -> Departures:
     """Return the options in which the package departs from the paper. If `literal`, they have the paper's values."""
     from psmt.model.paper_options import OURS, Departures
@@ -93,9 +82,6 @@ def make_departures(literal: bool = False) -> Departures:
 Departed = Annotated[
     Departures,
     Option(
-        "--literal",
-        "Follow the paper; use lam>0 (docs/explanation/departures.md).",
-        parse=make_departures,
-        is_flag=True,
+        "--literal", "As in the paper; use lam>0 (docs/explanation/departures.md).", parse=make_departures, is_flag=True
     ),
 ]

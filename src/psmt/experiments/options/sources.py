@@ -101,16 +101,10 @@ class TaskOptions(FilmOptions):
     """Options of commands that run tasks. The tasks can run in several processes or on a cluster."""
 
     workers: Annotated[
-        int | None,
-        Option("--workers", "Number of processes.", default="one per CPU, as many as fit into 4 GiB of memory"),
+        int | None, Option("--workers", "Number of processes.", default="one per CPU, as many as fit into 4 GiB")
     ] = None
     cluster: Annotated[
-        str | None,
-        Option(
-            "--cluster",
-            "Address of a Dask scheduler whose workers are used instead, see docs/how-to/cluster.md.",
-            metavar="ADDRESS",
-        ),
+        str | None, Option("--cluster", "Address of a Dask scheduler, see docs/how-to/cluster.md.", metavar="ADDRESS")
     ] = None
 
     def executor(self, n_atoms: int, /) -> AbstractContextManager[Executor | None]:
@@ -149,9 +143,7 @@ def _row_column(text: str) -> tuple[int, int]:
 class PatchOptions(TaskOptions):
     """Options of commands that use one patch of each frame of a film, or a series."""
 
-    frame_size: Annotated[int, Option("--size", "Side of the frame in pixels, after its centred square is shrunk.")] = (
-        200
-    )
+    frame_size: Annotated[int, Option("--size", "Side in pixels to which the frame's centred square is shrunk.")] = 200
     patch_size: PatchSize = 16
     position: Annotated[
         tuple[int, int] | None,
@@ -173,9 +165,7 @@ class PatchOptions(TaskOptions):
             parse=lambda text: tuple(name.strip() for name in text.split(",")),
         ),
     ] = None
-    quick: Annotated[
-        bool, Option("--quick", f"A small version: at most 128 atoms and the first {QUICK_FRAMES:,} frames.")
-    ] = False
+    quick: Annotated[bool, Option("--quick", f"Small: at most 128 atoms, the first {QUICK_FRAMES:,} frames.")] = False
 
     def check(self, settings: Iterable[Settings], /) -> None:
         """Raise if an option that all commands share is invalid, or if the patch does not lie inside the frame."""
@@ -194,8 +184,7 @@ class PatchOptions(TaskOptions):
         if _is_series(source):
             names = source.feature_names or tuple(map(str, range(source.n_features)))  # type: ignore[union-attr]
             return replace(record, features=names)
-        patch: Any = {name: getattr(self, name) for name in ("patch_size", "frame_size", "position")}
-        return replace(record, **patch)
+        return replace(record, **{name: getattr(self, name) for name in ("patch_size", "frame_size", "position")})
 
     def cutter(self) -> PatchCutter:
         """Return the object that cuts patches out of frames. Raise if the patch does not lie inside the frame."""

@@ -8,11 +8,11 @@ to. All these files are removed when the results have been written.
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from heapq import nlargest
 from itertools import islice
+from operator import itemgetter
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, Generic, NamedTuple, Protocol, Self, TypeVar, get_type_hints
 from zlib import crc32
 
@@ -57,14 +57,6 @@ class Event(NamedTuple):
     """Prediction error of this frame, divided by the usual error."""
 
 
-class EventStrip(NamedTuple):
-    """The picture of an event (a JPEG file, see `event_strip`), with its frame and its size."""
-
-    frame: int
-    size: float
-    jpeg: NDArray[np.uint8]
-
-
 class CsvLogError(PSMTError, ValueError):
     """Raised if another program changed the file of a `CsvLog`."""
 
@@ -72,17 +64,13 @@ class CsvLogError(PSMTError, ValueError):
 class CsvLog(Generic[Record]):
     """A table that grows row by row in a CSV file without a header. Iteration yields the rows.
 
-    `kind` is the type of the rows: a named tuple of int, float and str. Without a `path`, the file is temporary. The
-    log counts the bytes that it wrote, so a resumed run overwrites the rows that a killed run wrote after its last
-    checkpoint, and two runs at the same time write the same bytes.
+    `kind` is the type of the rows: a named tuple of int, float and str. The log counts the bytes that it wrote, so a
+    resumed run overwrites the rows that a killed run wrote after its last checkpoint, and two runs at the same time
+    write the same bytes.
     """
 
-    def __init__(self, kind: type[Record], path: str | os.PathLike[str] | None = None) -> None:
-        self._kind = kind
-        if path is None:
-            self._temporary = TemporaryDirectory(prefix="psmt-")
-            path = f"{self._temporary.name}/log.csv"
-        self._path = Path(path)
+    def __init__(self, kind: type[Record], path: Path) -> None:
+        self._kind, self._path = kind, path
         self._size = self._checksum = 0
         self._buffer: list[Record] = []
 
@@ -152,14 +140,14 @@ def row_dtype(kind: type[Any]) -> np.dtype[Any]:
 class Recorder:
     """Collects the results of a film step by step: scores, rollouts, events, and pictures of the largest events.
 
-    ``path(name)`` returns the file of a table, or None for a temporary file. `fps`, if known, gives events a time.
-    `false_alarms` is the accepted rate of false events per frame.
+    ``path(name)`` returns the file of a table. `fps`, if known, gives events a time. `false_alarms` is the accepted
+    rate of false events per frame.
     """
 
     _SAVED = ("n", "learning", "seconds", "event_strips", "under_way", "last_event")
 
     def __init__(
-        self, methods: Iterable[str], *, fps: float | None, false_alarms: float, path: Callable[[str], Path | None]
+        self, methods: Iterable[str], *, fps: float | None, false_alarms: float, path: Callable[[str], Path]
     ) -> None:
         self.n = 0
         """Number of steps."""
@@ -171,7 +159,8 @@ class Recorder:
         self.seconds = dict.fromkeys(methods, 0.0)
         self.learning = 0.0
         """Seconds that fitting took."""
-        self.event_strips: list[EventStrip] = []
+        self.event_strips: list[tuple[int, float, NDArray[np.uint8]]] = []
+        """Frame, size and picture (a JPEG file, see `event_strip`) of the largest events."""
         self.under_way: Sequence[Rollout] = ()
         self.last_event: Event | None = None
         self._fps, self._detector = fps, EventDetector(false_alarms)
@@ -193,8 +182,8 @@ class Recorder:
             self.finish()
             self.last_event = Event(row.frame, row.frame / self._fps if self._fps else np.nan, kind, row.surprise)
             strip = np.frombuffer(event_strip(step.last, step.predicted["frame_predictor"], step.frame), np.uint8)
-            strips = [*self.event_strips, EventStrip(row.frame, row.surprise, strip)]
-            self.event_strips = nlargest(MOST_EVENTS, strips, key=lambda strip: strip.size)
+            strips = [*self.event_strips, (row.frame, row.surprise, strip)]
+            self.event_strips = nlargest(MOST_EVENTS, strips, key=itemgetter(1))
 
     def finish(self) -> None:
         """Write the last event to the table, because its kind can no longer change."""
@@ -223,7 +212,7 @@ class Recorder:
         values = json.loads(text, object_hook=lambda part: state[part["array"]] if "array" in part else part)
         for name in self._SAVED:
             setattr(self, name, values[name])
-        self.event_strips = [EventStrip(*own) for own in values["event_strips"]]
+        self.event_strips = [(frame, size, jpeg) for frame, size, jpeg in values["event_strips"]]
         self.under_way = [Rollout(**own) for own in values["under_way"]]
         self.last_event = None if self.last_event is None else Event(*values["last_event"])
         for log, own in zip(self._tables, values["tables"], strict=True):
@@ -261,12 +250,10 @@ class Checkpoint:
         """Return the path of the file `name` of this run. The method `clear` removes this file."""
         return self._folder / "tasks" / f"{self._name}-{name}"
 
-    @contextmanager
-    def segment(self, *, fps: float | None) -> Iterator[Callable[[Picture], None]]:
+    def segment(self, *, fps: float | None) -> AbstractContextManager[Callable[[Picture], None]]:
         """Return a context that writes the next piece of the film. It yields a function that appends a picture."""
         self.segments.append(self._piece(len(self.segments)))
-        with writing_film(self.segments[-1], fps=fps) as add:
-            yield add
+        return writing_film(self.segments[-1], fps=fps)
 
     def save(self, recorder: Recorder, methods: Mapping[str, FrameMethod]) -> None:
         """Save the states of the recorder and of the methods, unless the key is None."""

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from heapq import nlargest
 from math import isfinite, isnan
 from pathlib import Path
@@ -32,6 +33,7 @@ FILM, EVENTS = "predicted.mp4", "events.html"
 MARGIN = 0.01
 """Two errors are a tie if they differ by less than this fraction. A tie is inconclusive."""
 _SHOWN_EVENTS = 6  # number of the largest events whose pictures are on the page
+_claim = partial(Claim.from_evidence, paper=False)
 
 
 def verdict(result: VideoResult) -> str:
@@ -65,36 +67,33 @@ def frame_claims(result: VideoResult) -> list[Claim]:
     peers = [other for name, other in scores.summaries.items() if name not in ("frame_predictor", "copy")]
     excess = {name: scores.excess(name) for name in scores.summaries if name != "frame_predictor"}
     rule = f"by more than {percent(MARGIN)} over its whole 95% interval"
-    copying = Claim.from_evidence(
+    copying = _claim(
         "frames_beat_copying",
         "The frame predictor beats copying the last frame",
         f"its mean squared error over all predicted frames is below that of copying {rule}",
         [_evidence(excess["copy"], "copying")],
-        paper=False,
         size=f"{ratio(own.ratio)} × the error of copying" if isfinite(own.ratio) else "",
         figures={"ratio": own.ratio, "wins": own.wins, "excess": excess["copy"]._asdict()},
     )
     # The best of the other methods comes first.
     best = next((other for other in peers if other.mse > 0), None)
-    methods = Claim.from_evidence(
+    methods = _claim(
         "frames_beat_peers",
         "The frame predictor beats the other methods",
         f"its mean squared error is below that of every other method except copying {rule}",
         [_evidence(excess[other.method], FRAME_METHODS[other.method]) for other in peers],
-        paper=False,
         size="" if best is None else f"{ratio(own.mse / best.mse)} × the error of {FRAME_METHODS[best.method]}",
     )
     if not scores.rollouts:
         return [copying, methods]
     ratios = {step: summaries["frame_predictor"].ratio for step, summaries in scores.rollouts.items()}
     last = [*ratios.values()][-1]
-    rollouts = Claim.from_evidence(
+    rollouts = _claim(
         "frames_left_alone",
         f"In rollouts of {result.settings.rollout} frames, the frame predictor stays better than copying",
         f"the mean squared error of its rollouts is below that of copying by more than {percent(MARGIN)} at every step",
         # There are too few rollouts for an interval, so the margin alone decides.
         [_evidence(Interval(*[value - 1] * 3), f"copying after {step}") for step, value in ratios.items()],
-        paper=False,
         size=f"{ratio(last)} × the error of copying after the last step" if isfinite(last) else "",
         figures={},
     )
@@ -126,9 +125,6 @@ def _better_methods(scores: FilmScores) -> str:
         return f" Another method was better at some horizons: {', '.join(texts)} frames ahead."
     ahead = max(scores.rollouts, default=1)
     return f" No other method was better at any horizon from 1 to {ahead} frames." if ahead > 1 else ""
-
-
-# The page
 
 
 def frames_page(result: VideoResult) -> Page:
@@ -307,7 +303,11 @@ EXPERIMENT = Experiment[VideoSettings, VideoResult](
         EVENTS: lambda result: render(events_page(result)),
     },
     meanwhile=_film,
-    shown=lambda result: [frames_table(result), events_text(result)],
+    shown=lambda result: [
+        f"{result.name}: {picture_text(result.film_shape, result.shape)}.",
+        frames_table(result),
+        events_text(result),
+    ],
     page=lambda result, _: frames_page(result),
     summary=lambda result: list(result.scores.summaries.values()),
 )

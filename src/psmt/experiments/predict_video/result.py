@@ -212,7 +212,7 @@ class VideoResult:
             events=recorder.events,
             event_counts=Counter(event.kind for event in recorder.events),
             largest_events=sorted(nlargest(MOST_EVENTS, recorder.events, key=lambda event: event.size)),
-            event_strips={strip.frame: strip.jpeg.tobytes() for strip in recorder.event_strips},
+            event_strips={frame: jpeg.tobytes() for frame, _, jpeg in recorder.event_strips},
             **known,
         )
 

@@ -101,8 +101,7 @@ def predict_video(
             with checkpoint.segment(fps=film.fps) as add:
                 for own in chain([step], islice(steps, STRETCH - 1)):
                     recorder.add(own)
-                    picture = None if sink is None else sink(own)
-                    if picture is not None:
+                    if sink is not None and (picture := sink(own)) is not None:
                         add(picture)
                     progress("predict frames", recorder.n, max(horizon or 0, recorder.n + 1))
             checkpoint.save(recorder, methods)

@@ -113,8 +113,7 @@ def _draw_patches(axes: Axes, result: PhaseResult, methods: Sequence[str], steps
     rows = {"input": result.frames, "estimate (layer 1)": result.estimates}
     rows |= {METHODS[name]: result.scores[name].predicted for name in methods if name in result.scores}
     pictures = [as_picture(own[step - 1], result.picture_shape, limit) for own in rows.values() for step in steps]
-    places = [(i, j) for i in range(len(rows)) for j in range(len(steps))]
-    canvas = tiled(pictures, places, (len(rows), len(steps)))
+    canvas = tiled(pictures, len(steps))
     axes.imshow(canvas, GREY_LEVELS, vmin=-limit, vmax=limit, interpolation="nearest")
     height, width = (size / count for size, count in zip(canvas.shape, (len(rows), len(steps)), strict=True))
     middles = height * (np.arange(len(rows)) + 0.5) - 0.5
@@ -128,8 +127,6 @@ def _draw_patches(axes: Axes, result: PhaseResult, methods: Sequence[str], steps
         if name in result.scores:
             axes.plot((-0.07, -0.01), (y, y), **beside, **METHOD_STYLES[name])
 
-
-# Fig. 1
 
 NOW, EXPECTED, TRUE = INK, COLOURS[0], COLOURS[1]
 """Colours of the last frame, of the predicted next frame and of the true next frame."""
@@ -146,9 +143,8 @@ def pipeline_figure(result: PredictionResult) -> Figure:
     errors = [error(float(mse(values, truth))) for values in (predicted, step.frame)]
     ahead = {"linear": "continued straight", "hold": "held"}.get(rule, f"continued by the rule “{rule}”")
     first = ["whole", "."] if result.frame is not None or len(step.recent) else []
-    upper, lower = (
-        [*first, a, ".", "code", ".", "path", ".", b] for a, b in (("given", "predicted"), ("estimate", "truth"))
-    )
+    upper = [*first, "given", ".", "code", ".", "path", ".", "predicted"]
+    lower = [*first, "estimate", ".", "code", ".", "path", ".", "truth"]
     figure, panels = panel_figure(
         [upper, upper, lower, [{"code": "atoms"}.get(name, name) for name in lower]],
         height=3.9,
@@ -187,18 +183,13 @@ def pipeline_figure(result: PredictionResult) -> Figure:
 
 
 def _draw_values(
-    axes: Axes,
-    values: Array,
-    shape: tuple[int, int] | None,
-    box: tuple[float, float, float, float],
-    limit: float,
-    colour: str = INK,
+    axes: Axes, values: Array, shape: tuple[int, int] | None, box: Sequence[float], limit: float, colour: str = INK
 ) -> None:
     """Draw values (n_features,) in a `box` (left, right, bottom, top): a picture, or a line if `shape` is None."""
     left, right, bottom, top = box
     if shape is not None:
         look: dict[str, Any] = {"cmap": "gray", "vmin": -limit, "vmax": limit, "interpolation": "nearest"}
-        axes.imshow(values.reshape(shape), extent=box, aspect="auto", **look)
+        axes.imshow(values.reshape(shape), extent=(left, right, bottom, top), aspect="auto", **look)
         return
     middle = (bottom + top) / 2
     axes.plot([left, right], [middle, middle], color=RULE, linewidth=0.8)

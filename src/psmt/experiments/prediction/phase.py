@@ -33,7 +33,6 @@ NO_ERROR = 1e-6
 """Smallest MSE that is compared, relative to the variance of the frames. Smaller values are replaced by it, because
 they are rounding errors."""
 
-
 INTERVAL = 0.9
 """Coverage of the intervals in forecast.csv."""
 
@@ -70,17 +69,12 @@ def rank_methods(scores: Sequence[Mapping[str, Score]]) -> list[MethodErrors]:
         for method in scores[0]
         if all(method in own for own in scores)
     }
-    means = {method: own.mean(axis=1) for method, own in errors.items()}
+    means: dict[str, tuple[float, float]] = {method: own.mean(axis=1).tolist() for method, own in errors.items()}
+    copied, copied_code = means["copy"][1], means["copy_code"][0]
+    logs = {method: float(np.mean(log_mse(own[0]))) for method, own in errors.items()}
     found = [
-        MethodErrors(
-            method,
-            float(np.mean(log_mse(errors[method][0]))),
-            float(code),
-            float(frame),
-            float(error_ratio(frame, means["copy"][1])),
-            float(error_ratio(code, means["copy_code"][0])),
-        )
-        for method, (code, frame) in means.items()
+        MethodErrors(name, logs[name], code, frame, error_ratio(frame, copied), error_ratio(code, copied_code))
+        for name, (code, frame) in means.items()
     ]
     return sorted(found, key=lambda own: own.mse_vs_frame)
 
@@ -226,9 +220,7 @@ def read_whole_frames(run: Run, starts: Sequence[int], *, horizon: int) -> dict[
     if run.surroundings is None:
         return {}
     found = run.surroundings([slice(max(start - BEFORE, 0), start + horizon + 1) for start in starts])
-    return {
-        start: {"surroundings": around, "corner": corner} for start, (around, corner) in zip(starts, found, strict=True)
-    }
+    return {start: {"surroundings": around, "corner": at} for start, (around, at) in zip(starts, found, strict=True)}
 
 
 def predict_phase(
@@ -273,7 +265,7 @@ def predict_phase(
     estimates = psmt.coder_.inverse_transform(codes)
     recent = np.asarray(patches[max(phase.start + 1 - N_RECENT, 0) : phase.start + 1][: N_RECENT * series])
     step = deepcopy(psmt).describe_step(delayed[0], codes[1], recent)
-    n_components_used = len(psmt.embedding_)
+    sizes = len(psmt.embedding_), psmt.lam_
     scores, rollouts = {}, {}
     for name, method in methods.items():
         # Baseline 1 receives nothing after training. So its training window includes the first frame that the others
@@ -287,21 +279,18 @@ def predict_phase(
         whole = PatchInFrame(corner=(corner[0], corner[1]), patch_size=picture_shape[0]).fit(before)
         rollouts["whole_frame"] = free_running(deepcopy(whole), delayed, estimates, received=received)
         scores["whole_frame"] = teacher_forced(whole, delayed, estimates, received=received)
-    sizes = n_components_used, psmt.lam_
     return PhaseResult(phase, *sizes, delayed[1:], estimates[1:], scores, rollouts, step=step, forecast=forecast)
 
 
-def predict_patches(
-    *, patches: Array, start: int, departures: Mapping[str, Any], null: str = "", **settings: Any
-) -> Result:
+def predict_patches(*, patches: Array, start: int, departures: Mapping[str, Any], null: str = "", **how: Any) -> Result:
     """Run `predict_phase` on patches, or on a `null` model of them. Return its result as arrays, for `unpack_phase`."""
     if null:
         # Each start draws its own null, so that its errors are independent of those at other starts.
-        patches = NULLS[null](patches, np.random.default_rng([settings["seed"], start]))
+        patches = NULLS[null](patches, np.random.default_rng([how["seed"], start]))
     with warnings.catch_warnings():
         # The command has warned of mistakes in a table. Patches of a short film have more columns than rows.
         warnings.simplefilter("ignore", SeriesWarning)
-        result = predict_phase(patches, FilmPhase("phase", start), **departures, **settings)
+        result = predict_phase(patches, FilmPhase("phase", start), **departures, **how)
     arrays = {name: np.asarray(getattr(result, name)) for name in ("n_components", "lam", "frames", "estimates")}
     if result.step is not None:
         arrays |= {f"step-{name}": values for name, values in result.step._asdict().items()}

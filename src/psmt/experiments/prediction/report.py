@@ -147,11 +147,7 @@ def prediction_claims(result: PredictionResult | None, note: str = "") -> list[C
     """Return the claims on one-step predictions, those of the paper first. Without a result, all are inconclusive."""
     return [
         Claim.from_evidence(
-            key,
-            *about,
-            [] if result is None else result.evidence[key],
-            paper=key == "dynamic_beats_static",
-            notes=[note],
+            key, *about, result.evidence[key] if result else [], paper=key == "dynamic_beats_static", notes=[note]
         )
         for key, about in _CLAIMS.items()
     ]

@@ -1,7 +1,5 @@
 """Run `psmt predict` at many starts (frames after which all methods predict), on the film and on its null models."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
@@ -47,7 +45,7 @@ def predict(
     *,
     errors: Array | None = None,
     segment: Stretch | None = None,
-) -> PredictionResult:
+) -> "PredictionResult":
     """Predict patches of a film, or a series (time, n_features), with all methods at many starts.
 
     The starts are the phases, which the report shows in detail (Fig. 4), and further frames of the film. At some
@@ -83,16 +81,13 @@ def predict(
     )
 
 
-def choose_phases(
-    settings: PredictionSettings, errors: Array | None, segment: Stretch | None = None
-) -> list[FilmPhase]:
+def choose_phases(own: PredictionSettings, errors: Array | None, segment: Stretch | None = None) -> list[FilmPhase]:
     """Return phases at the starts in the settings. Without starts, find phases from reconstruction errors (time,)."""
-    if settings.starts:
-        return [FilmPhase(f"start-{start}", start) for start in dict.fromkeys(settings.starts)]
+    if own.starts:
+        return [FilmPhase(f"start-{start}", start) for start in dict.fromkeys(own.starts)]
     if errors is None:
         raise ValueError("without starts, phases are found by reconstruction errors; give either")
-    window, horizon, search = settings.window, settings.horizon, settings.search
-    return find_phases(errors, window=window, horizon=horizon, search=search, segment=segment)
+    return find_phases(errors, window=own.window, horizon=own.horizon, search=own.search, segment=segment)
 
 
 def choose_starts(
@@ -170,8 +165,7 @@ COMPARISONS: dict[str, list[Pair]] = {
     "codes_help": [Pair(("code_line",), ("linear",), "frame"), Pair(("code_gain",), ("pixel_gain",), "frame")],
 }
 """Comparisons that decide each claim. Errors against codes and against frames are compared separately, because a method
-that uses codes always loses the part of a frame that its code does not contain.
-"""
+that uses codes always loses the part of a frame that its code does not contain."""
 
 
 @dataclass(frozen=True, kw_only=True)

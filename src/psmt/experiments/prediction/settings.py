@@ -31,8 +31,7 @@ class PredictionSettings(WindowSettings):
     n_starts: Annotated[
         int,
         Option(
-            "--starts",
-            "Largest number of starts that decide the claims, including the phases; a short film has fewer.",
+            "--starts", "Largest number of starts that decide the claims, including the phases; a short film has fewer."
         ),
         count(0),
     ] = 20

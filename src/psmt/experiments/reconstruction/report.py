@@ -1,14 +1,18 @@
-"""The experiment `psmt reconstruct`: its files, and its report with Fig. 4 (a) of the paper."""
+"""The experiment `psmt reconstruct`: all frames from one embedding, and its report with Fig. 4 (a) of the paper."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
+from numpy.typing import ArrayLike
 
+from psmt.experiments import phases
 from psmt.experiments.contract import Experiment
-from psmt.experiments.phases import Stretch, error_memory
-from psmt.experiments.reconstruction.run import ReconstructionResult, reconstruct
+from psmt.experiments.film_tasks import code_film, window_task
+from psmt.experiments.phases import FilmPhase, Stretch, error_memory
 from psmt.experiments.reconstruction.settings import ReconstructionSettings
 from psmt.figures import png
 from psmt.figures.panels import label_axes, panel_figure
@@ -17,6 +21,79 @@ from psmt.pipeline.run import Run
 from psmt.report import Picture, Section, csv_parts
 from psmt.report.numbers import error
 from psmt.types import Array
+from psmt.utils.validation import check_film
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReconstructionResult:
+    """The reconstruction error of each frame, and the segment and phases that are chosen by these errors."""
+
+    settings: ReconstructionSettings
+    errors: Array
+    """MSE (time,) of each frame."""
+    windows: Sequence[Stretch] = ()
+    """Windows of the sweep with the same numbers of atoms and frames. If there are any, the segment is one of them."""
+
+    @cached_property
+    def sweep_segment(self) -> Stretch | None:
+        """Of the sweep's windows with room for two phases, the one with the least error. None without such windows."""
+        if self.search_window is None:
+            return None
+        return phases.least_window(self.windows, window=self.search_window, horizon=self.settings.horizon)
+
+    @cached_property
+    def segment(self) -> Stretch:
+        """The segment in which phases are searched: `sweep_segment`, or else the film's segment of least error."""
+        if self.sweep_segment is not None:
+            return self.sweep_segment
+        if self.search_window is None:
+            return phases.least_error(self.errors, window=self.settings.window)
+        return phases.phase_segment(self.errors, window=self.search_window, horizon=self.settings.horizon)
+
+    @cached_property
+    def search_window(self) -> int | None:
+        """Number of frames that must precede a phase, or None if the film is too short for phases."""
+        return self.settings.search_window(len(self.errors))
+
+    @cached_property
+    def phases(self) -> list[FilmPhase]:
+        """The stretches of the film to predict, or [] if the film is too short."""
+        if self.search_window is None:
+            return []
+        own = self.settings
+        return phases.find_phases(
+            self.errors, window=self.search_window, horizon=own.horizon, search=own.search, segment=self.sweep_segment
+        )
+
+    def summary(self) -> dict[str, Any]:
+        """Return the numbers for summary.json."""
+        return {
+            "mean": float(np.mean(self.errors)),
+            "median": float(np.median(self.errors)),
+            "least_error": self.segment._asdict(),
+            "segment_of": "whole-film errors" if self.sweep_segment is None else "windows of the sweep",
+            "error_memory": error_memory(self.errors),
+            "phases": [{"phase": own.name, "start": own.start} for own in self.phases],
+        }
+
+
+def reconstruct(
+    values: ArrayLike, settings: ReconstructionSettings, run: Run, windows: Sequence[Stretch] = ()
+) -> ReconstructionResult:
+    """Reconstruct patches of a film, or a series (time, n_features), from one embedding of all frames.
+
+    Return the errors. If there are `windows` of a sweep, phases are searched in the window with the least error.
+    """
+    film = check_film(values)
+    settings.check(len(film))
+    run = replace(run, name="reconstruction")
+    ((dictionary, codes),) = code_film(film, [settings.n_atoms], settings, run)
+    name = f"reconstruction-M{settings.n_atoms:04d}"
+    whole = {"patches": film, "dictionary": dictionary, "codes": codes}
+    # In the original transform, V is the second moment about zero.
+    task = window_task(name, whole, settings.components, settings, run, centred=False)
+    (result,) = run.tasks([task], "all frames")
+    return ReconstructionResult(settings=settings, errors=result["mse"], windows=windows)
 
 
 def reconstruction_section(result: ReconstructionResult, picture: bytes) -> Section:
@@ -38,15 +115,6 @@ def reconstruction_section(result: ReconstructionResult, picture: bytes) -> Sect
         ]
     pictures = [Picture(picture, alt="Reconstruction MSE of each frame, with the phases marked")]
     return Section(title="Reconstruction with all frames", text=text, pictures=pictures)
-
-
-def reconstruction_lines(result: ReconstructionResult) -> list[str]:
-    """Return the lines that the command prints: the mean error, and the segment of least error."""
-    best = result.segment
-    return [
-        f"{len(result.errors):,} frames: mean MSE {error(float(result.errors.mean()))}",
-        f"least in frames {best.start:,} to {best.stop:,}: mean MSE {error(best.mse)}",
-    ]
 
 
 def reconstruction_figure(result: ReconstructionResult) -> Figure:
@@ -91,7 +159,10 @@ EXPERIMENT = Experiment[ReconstructionSettings, ReconstructionResult](
         "reconstruction.png": lambda result: png(reconstruction_figure(result)),
         "reconstruction.csv": lambda result: csv_parts(("frame", "mse"), enumerate(map(float, result.errors))),
     },
-    shown=reconstruction_lines,
+    shown=lambda result: [
+        f"{len(result.errors):,} frames: mean MSE {error(float(result.errors.mean()))}",
+        f"least in frames {result.segment.start:,} to {result.segment.stop:,}: mean MSE {error(result.segment.mse)}",
+    ],
     sections=lambda result, files: [reconstruction_section(result, files["reconstruction.png"])],
     summary=ReconstructionResult.summary,
 )

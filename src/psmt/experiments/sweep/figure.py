@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator, MaxNLocator, NullLocator
+from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 
 from psmt.experiments.sweep.run import SweepResult
 from psmt.figures.panels import heading, panel_figure
@@ -37,9 +37,7 @@ def sweep_figure(result: SweepResult, lams: Sequence[float]) -> Figure:
     )
     for lam in lams:
         quartiles = {
-            key[1:]: np.quantile(errors, (0.25, 0.5, 0.75), axis=1)
-            for key, errors in result.errors.items()
-            if key[0] == lam
+            key[1:]: np.quantile(own, (0.25, 0.5, 0.75), axis=1) for key, own in result.errors.items() if key[0] == lam
         }
         span = min(own.min() for own in quartiles.values()), max(own.max() for own in quartiles.values())
         for i, size in enumerate(sizes):
@@ -82,8 +80,7 @@ def _draw_frame(axes: Axes, span: tuple[float, float], n_frames: int) -> None:
     if low > 0 and high / low > _LOG_FROM:
         axes.set_yscale("log")
         axes.set_ylim(low / 1.15, 1.25 * high)
-        steps = [m * 10.0**e for e in range(-9, 6) for m in ((1,) if high / low > 300 else (1, 3))]
-        axes.yaxis.set_major_locator(FixedLocator([s for s in steps if low / 1.15 <= s <= 1.25 * high]))
+        axes.yaxis.set_major_locator(LogLocator(subs=(1.0,) if high / low > 300 else (1.0, 3.0)))
         axes.yaxis.set_minor_locator(NullLocator())
         axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
     else:

@@ -1,7 +1,5 @@
 """Run `psmt sweep`: errors (by number of atoms M, window length H and penalty λ), Table 1, and the evidence."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -30,7 +28,7 @@ Errors = dict[tuple[float, int, int], Array]
 """Mean squared errors (n_windows, H) by (λ, M, H): penalty, number of atoms, and window length."""
 
 
-def sweep(values: ArrayLike, settings: SweepSettings, run: Run) -> SweepResult:
+def sweep(values: ArrayLike, settings: SweepSettings, run: Run) -> "SweepResult":
     """Return the reconstruction errors of patches of a film, or of a series (time, n_features), for all settings.
 
     A dictionary is learned from the whole film for each number of atoms. Each window has its own embedding. Windows for
@@ -60,11 +58,8 @@ def _null_errors(film: Array, coded: Sequence[Coded], settings: SweepSettings, r
     order = rng.permutation(len(film))
     noise = draw_noise(film, rng)
     noise_coded = code_film(noise, [len(dictionary) for dictionary, _ in coded], settings, run)
-    places, stage = settings.null_segments, "windows of null models"
-    return {
-        "shuffled": _errors(film, coded, settings, run, places, stage, order),
-        "noise": _errors(noise, noise_coded, settings, run, places, stage),
-    }
+    how = settings, run, settings.null_segments, "windows of null models"
+    return {"shuffled": _errors(film, coded, *how, order), "noise": _errors(noise, noise_coded, *how)}
 
 
 def _errors(
@@ -154,10 +149,8 @@ class SweepResult:
     @cached_property
     def means(self) -> dict[float, list[float]]:
         """For each λ, the trimmed mean MSE of each number of atoms and window length that fit the film."""
-        means: dict[float, list[float]] = {lam: [] for lam in self.settings.lam}
-        for entry in self.table():
-            means[entry.lam] += [] if entry.missing else [entry.trimmed_mean]
-        return means
+        known = [entry for entry in self.table() if not entry.missing]
+        return {lam: [entry.trimmed_mean for entry in known if entry.lam == lam] for lam in self.settings.lam}
 
     @cached_property
     def decisive_lam(self) -> float | None:

@@ -25,9 +25,7 @@ class SweepSettings(Settings):
     ratios: Annotated[tuple[float, ...], real(open_bound=True)] = (2.0, 2.5, 3.0)
     """Window lengths as multiples of the number of atoms."""
     window: Annotated[
-        int | None,
-        Option("--window", "H: number of codes that the embedding is made from.", default="2, 2.5 and 3 times M"),
-        count(3),
+        int | None, Option("--window", "H: number of codes of an embedding.", default="2, 2.5 and 3 times M"), count(3)
     ] = None
     """The only window length, which replaces the ratios if it is given. It needs a single number of atoms."""
     steps_per_window: int = 4
@@ -53,9 +51,7 @@ class SweepSettings(Settings):
 
     def __post_init__(self) -> None:
         if not self.n_atoms or not self.ratios or not self.lam:
-            raise ValueError(
-                f"n_atoms={self.n_atoms}, ratios={self.ratios} and lam={self.lam} must name at least one value each"
-            )
+            raise ValueError(f"n_atoms={self.n_atoms}, ratios={self.ratios} and lam={self.lam} need at least one value")
         super().__post_init__()
         if self.window is not None:
             if len(self.n_atoms) != 1:

@@ -20,11 +20,9 @@ SHADE = "#d62728"
 def topology_figure(result: TopologyResult, *, n_times: int = 5) -> Figure:
     """Draw Fig. 3: links of some atoms over time (a), their components at `n_times` times (b), and linked atoms (c)."""
     times, rows, settings = result.shown_windows(n_times), range(len(result.chosen)), result.settings
-    components = [
-        [*(f"graph {i} {k}" for k in range(len(times))), *(f"picture {i} {k}" for k in range(3))] for i in rows
-    ]
+    lower = [[*(f"graph {i} {k}" for k in range(len(times))), *(f"picture {i} {k}" for k in range(3))] for i in rows]
     figure, panels = panel_figure(
-        [[[["sizes"], ["counts"]]], [components]],
+        [[[["sizes"], ["counts"]]], [lower]],
         height=4.7 + 1.4 * len(rows),
         heights=[3.6, 0.55 + 1.4 * len(rows)],
         note=f"{len(result.dictionary):,} atoms, {len(result.graphs)} windows of {settings.window:,} frames, "
@@ -107,9 +105,8 @@ def _draw_components(panels: Mapping[str, Axes], result: TopologyResult, times: 
                 shade: dict[str, Any] = {"s": 12 * size, "color": SHADE, "alpha": 0.2, "linewidths": 0, "zorder": 0}
                 axes.scatter(positions[members, 0], positions[members, 1], **shade)
             text, colour = (f"{count} atoms", _colour(i)) if count > 1 else ("no links", QUIET)
-            axes.annotate(
-                text, (0, 0), (4, 4), "axes fraction", "offset points", fontsize=7.5, color=colour
-            ).set_in_layout(False)
+            note = axes.annotate(text, (0, 0), (4, 4), "axes fraction", "offset points", fontsize=7.5, color=colour)
+            note.set_in_layout(False)
             if i == 0:
                 axes.set_title(f"\nframe {result.centers[time]:,}", fontsize=SMALL, color=QUIET, pad=4)
         first = panels[f"graph {i} 0"]

@@ -13,12 +13,10 @@ the test requires: on films with constant clusters and slow activity, p <= 0.05 
 of 320 without.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -30,9 +28,6 @@ from psmt.types import Array, Ints, Result
 
 MAX_PARTS = 4
 """Largest number of parts that a film is divided into."""
-
-FORGOTTEN = np.exp(-1)
-"""The memory of codes is the lag in frames at which their autocorrelation falls below this."""
 
 BLOCK_MEMORIES, GAP_MEMORIES, MIN_BLOCK = 4, 2, 16
 """Smallest block and gap between blocks, as multiples of the memory of codes; and smallest block in frames."""
@@ -51,13 +46,12 @@ class Design:
     """(n_blocks, n_frames): frames of each block, in order of time. The shape is (0, 0) if there are too few blocks."""
     splits: Ints
     """(n_splits,): number of blocks before each time that is tried. It is half of all blocks, and in a long film also a
-    quarter and three quarters.
-    """
+    quarter and three quarters."""
     memory: int
     """Memory of the codes in frames. It is not larger than the smallest memory with which there are too few blocks."""
 
     @classmethod
-    def of(cls, codes: Result, settings: TopologySettings) -> Design:
+    def of(cls, codes: Result, settings: TopologySettings) -> Self:
         """Return the frames that the tests compare in the film with these `codes` (packed by `pack_codes`)."""
         n_frames = len(codes["offsets"]) - 1
         n_parts = int(np.clip(n_frames // (2 * settings.window), 2, MAX_PARTS))
@@ -96,7 +90,7 @@ class Design:
 
 
 def _memory(codes: csr_array, parts: Ints) -> int:
-    """Return the memory of codes (time, n_atoms): the lag in frames at which the autocorrelation is below `FORGOTTEN`.
+    """Return the memory of codes (time, n_atoms): the lag in frames at which the autocorrelation is below 1/e.
 
     Codes are centred in each of the `parts` (n_parts, n_frames), given by indices of frames. Only lags with which the
     film has enough blocks are tried. If the memory is longer than these, the next larger lag is returned.
@@ -112,7 +106,7 @@ def _memory(codes: csr_array, parts: Ints) -> int:
 
     variance = covariance(0)
     too_long = length * len(parts) // (MIN_BLOCKS * (BLOCK_MEMORIES + GAP_MEMORIES)) + 1
-    return next((lag for lag in range(1, too_long) if covariance(lag) < FORGOTTEN * variance), too_long)
+    return next((lag for lag in range(1, too_long) if covariance(lag) < np.exp(-1) * variance), too_long)
 
 
 LEAST = 0.05
@@ -123,11 +117,7 @@ LEAST_LOST = 0.1
 
 LEAST_REPEATED = 0.2
 """Smallest correlation of similarities between blocks in random order with which a change can be measured. Below it,
-similarities are mostly noise.
-"""
-
-
-# Change of similarities, and persistence of links
+similarities are mostly noise."""
 
 
 @dataclass(frozen=True)
@@ -174,8 +164,7 @@ def measure_change(film: Result, nulls: Sequence[Result], design: Design) -> Sim
     lost, null = (np.where(known, 1 - found / np.where(known, repeated, 1.0), -np.inf) for found in (across, draws))
     k = int(np.argmax(lost)) if known.any() else 0
     test = NullTest(float(lost[k]), null.max(axis=1)) if known.any() else NullTest(np.nan, draws[:, 0])
-    frame = int(design.blocks[design.splits[k], 0])
-    return SimilarityChange(frame, float(across[k]), float(repeated[k]), test)
+    return SimilarityChange(int(design.blocks[design.splits[k], 0]), float(across[k]), float(repeated[k]), test)
 
 
 def measure_lasting(film: Result, nulls: Sequence[Result], *, n_permutations: int, seed: int) -> LinkPersistence:
@@ -209,9 +198,6 @@ def _permute_atoms(links: Result, rng: np.random.Generator) -> Result:
         label[used] = rng.permutation(np.flatnonzero(used))
         edges.append(np.sort(label[own], axis=1))
     return {**links, "edges": np.concatenate(edges)}
-
-
-# Likeness of pictures
 
 
 @dataclass(frozen=True)

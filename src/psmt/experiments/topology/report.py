@@ -68,7 +68,6 @@ LEAST_LINKS = 40
 LEAST_TIMES = 3.0
 """Links must persist at least this many times as often as with permuted atoms."""
 
-
 CLAIMS = {
     "clusters_change": (
         "Clusters change over time",
@@ -171,11 +170,8 @@ def _claim(key: str, evidence: Sequence[Evidence], **how: Any) -> Claim:
 
 def _share(name: str, tests: Mapping[str, NullTest], *, threshold: float = LEAST, **how: Any) -> Evidence:
     """Return evidence from `tests` of a share against null models, in percent. `how` are other fields of `Evidence`."""
-
-    def write(share: float) -> str:
-        return f"{round(100 * share)}".replace("-", "−")
-
-    return Evidence.of_draws(name, tests, threshold=threshold, write=write, unit=" in 100", **how)
+    how |= {"write": lambda share: f"{round(100 * share)}".replace("-", "−"), "unit": " in 100"}
+    return Evidence.of_draws(name, tests, threshold=threshold, **how)
 
 
 def _too_few_links(count: int) -> str:

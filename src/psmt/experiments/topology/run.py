@@ -1,7 +1,5 @@
 """Run `psmt topology`: code the film, and run a task for each window and each draw of a null model."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -25,7 +23,7 @@ COLUMNS = ("center", "atom", "component_size", "neighbours")
 """Columns of topology.csv."""
 
 
-def topology(values: ArrayLike, settings: TopologySettings, run: Run) -> TopologyResult:
+def topology(values: ArrayLike, settings: TopologySettings, run: Run) -> "TopologyResult":
     """Return the graphs of atoms over time, and their tests, for patches of a film or a series (time, n_features)."""
     film = check_film(values)
     settings.check(len(film))
@@ -34,7 +32,7 @@ def topology(values: ArrayLike, settings: TopologySettings, run: Run) -> Topolog
     return topology_of_codes(dictionary, codes, settings, run)
 
 
-def topology_of_codes(dictionary: Array, codes: Result, settings: TopologySettings, run: Run) -> TopologyResult:
+def topology_of_codes(dictionary: Array, codes: Result, settings: TopologySettings, run: Run) -> "TopologyResult":
     """Return the graphs and tests as `topology` does, from packed codes and their dictionary (n_atoms, n_features)."""
     starts = settings.starts(len(codes["offsets"]) - 1)
     options: dict[str, Any] = {
@@ -97,8 +95,7 @@ class TopologyResult:
     shuffled: Sequence[Result]
     """Results of `link_sets` for draws of the null model, in which the frames of each window are shuffled."""
     times: Sequence[Result]
-    """Results of `compare_times` for the blocks of the design, and for draws of their null model. Empty without blocks.
-    """
+    """Results of `compare_times` for the blocks of the design, and for draws of their null model. [] without blocks."""
     picture_shape: tuple[int, int] | None = None
     """Height and width of the atoms, or None if they are not pictures."""
 
@@ -127,8 +124,6 @@ class TopologyResult:
         """Indices of the atoms that the figure follows over time, chosen by `RULE`."""
         return choose_atoms(self.graphs, self.settings.n_chosen)
 
-    # Measures
-
     @cached_property
     def change(self) -> measures.SimilarityChange | None:
         """A test whether the similarities of atoms change over time, or None if the film has too few blocks."""
@@ -146,8 +141,6 @@ class TopologyResult:
         alike, own = measures.picture_likeness(self.dictionary), self.settings
         how = {"n_permutations": own.n_permutations, "seed": own.seed}
         return measures.measure_likeness(alike, self.windows, self.shuffled, **how)
-
-    # What is shown
 
     def rows(self) -> Iterator[tuple[int, ...]]:
         """Yield the rows of topology.csv (see `COLUMNS`), one for each window and chosen atom."""

@@ -43,9 +43,7 @@ class TopologySettings(WindowSettings):
     n_components: shared.QuarterComponents = None
     """Number of dimensions of the embedding. Windows of a smaller rank use their rank."""
     threshold: Annotated[
-        float,
-        Option("--threshold", "Cosine of two columns of P above which two atoms are linked.", default="0.7"),
-        real(-1.0),
+        float, Option("--threshold", "Cosine of columns of P above which atoms are linked.", default="0.7"), real(-1.0)
     ] = from_library("psmt.embedding.atom_graph", "THRESHOLD")
     min_uses: int = from_library("psmt.experiments.window_graphs", "MIN_USES")
     """Number of frames of a window in which an atom must be used to have links."""
