@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from psmt.data import GlideFilm
-from psmt.surprise import N_FIRST, N_RECORD, StepClock, SurpriseDetector
+from psmt.surprise import N_FIRST, N_RECORD, StepClock, SurpriseDetector, motion_factor
 
 
 @pytest.fixture(scope="module")
@@ -54,6 +54,36 @@ def test_there_are_no_events_before_there_is_a_record(scenes):
     n = N_FIRST + N_RECORD
     assert events(frames(scene[: n - 1], other[:10])) == []
     assert [event.frame for event in events(frames(scene[:n], other[:10]))] == [n]
+
+
+def blob(place, row=32, size=64):
+    """A bright disc of radius 6 on a grey ground, with soft edges."""
+    distance = np.hypot(*np.meshgrid(np.arange(size) - row, np.arange(size) - place, indexing="ij"))
+    return (0.5 + 0.4 * np.clip(6.5 - distance, 0, 1)).astype(np.float32)
+
+
+@pytest.mark.parametrize(("moved", "share"), [(1.0, 0.0), (2.0, 0.0), (0.0, 1.0), (-1.0, 2.0)])
+def test_a_motion_that_does_not_happen_counts_by_its_share(moved, share):
+    last, expected, came = blob(30.0), blob(31.0), blob(30.0 + moved)
+    factor = max(1.0, share / 0.7) ** 2
+    assert motion_factor(last, expected, came, 0.0) == pytest.approx(factor, rel=0.2)
+    # What is smaller than the usual error does not count, nor what happens at the border.
+    assert motion_factor(last, expected, came, 1.0) == 1
+    border = [blob(place, row=-4) for place in (30.0, 31.0, 30.0 + moved)]
+    assert motion_factor(*border, 1e-3) == 1
+    assert motion_factor(last, last, last, 0.0) == 1
+    assert motion_factor(last[:5, :4], last[:5, :4], last[1:6, 1:5], 0.0) >= 1
+
+
+def test_an_object_that_reverses_counts_more_than_its_error():
+    rng = np.random.default_rng(0)
+    places = [20 + abs((t + 22) % 44 - 22) for t in range(80)]  # turns at frames 22, 44 and 66
+    detector, factors = SurpriseDetector(), []
+    for place in places:
+        detector.update(blob(float(place)) + 0.005 * rng.standard_normal((64, 64)).astype(np.float32))
+        factors.append(1.0 if np.isnan(detector.surprise) else detector.surprise / detector._model.surprise_)
+    assert factors[67] > 2
+    assert max(factors[50:66]) < 1.2
 
 
 def test_missing_frames_are_not_events_if_times_are_given(scenes):
