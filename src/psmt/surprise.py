@@ -66,19 +66,21 @@ class StepClock:
 
 
 def motion_factor(last: Levels, expected: Levels, came: Levels, usual: float) -> float:
-    """Return the factor by which a frame is more surprising because a predicted motion did not happen.
+    """Return the factor by which a frame is more surprising because one of the predicted motions did not happen.
 
     Arguments are a frame (height, width), the prediction of the next frame and its true value, and the usual mean
     squared error. At each place the error is regressed on the predicted change, in a neighbourhood of a twentieth of
     the frame. The coefficient is 0 if a motion goes on as predicted, about 1 if it stops, and 2 if it reverses. The
-    factor is ``max(1, c / 0.7)**2``, where c is the largest coefficient. Changes of less than the usual error hardly
-    count. An eighth of the frame at each border does not count, because what enters there cannot be predicted.
+    factor is ``max(1, c / 0.7)**2``, where c is the largest coefficient minus that of the whole picture, because a jolt
+    of the camera is not a motion of its own. Changes of less than the usual error hardly count. An eighth of the frame
+    at each border does not count, because what enters there cannot be predicted.
     """
     change, error, side = expected - last, expected - came, min(last.shape)
     missed, predicted = (gaussian_filter(change * other, side / 20) for other in (error, change))
     inner = tuple(slice(side // 8, length - side // 8) for length in last.shape)
-    share = missed[inner] / (predicted[inner] + max(3.0 * usual, 1e-12))
-    return float(np.clip(share.max() / 0.7, 1.0, 2.0 / 0.7)) ** 2
+    missed, predicted, least = missed[inner], predicted[inner], max(3.0 * usual, 1e-12)
+    whole, largest = missed.sum() / max(predicted.sum(), least), (missed / (predicted + least)).max()
+    return max(1.0, (min(float(largest), 2.0) - max(float(whole), 0.0)) / 0.7) ** 2
 
 
 class SurpriseEvent(NamedTuple):
@@ -106,6 +108,10 @@ class SurpriseDetector:
     the rate `alarms_per_hour`. There are no events among the first 38 frames, and no surprises among the first 138
     frames.
 
+    If at least one false alarm is allowed in a thousand frames (90 per hour at 25 frames per second), errors also count
+    more where a predicted motion did not happen, see `motion_factor`. This finds objects that reverse. With fewer false
+    alarms it is not used: it is so rare that a thousand frames do not tell how large it becomes by chance.
+
     Parameters
     ----------
     alarms_per_hour : float, default 1
@@ -118,8 +124,8 @@ class SurpriseDetector:
     Attributes
     ----------
     surprise : float
-        Error of the last prediction, relative to the usual error. It is multiplied by up to 8 if a predicted motion
-        did not happen, for example where an object stops or reverses. It is NaN for the first frames.
+        Error of the last prediction, relative to the usual error, times the `motion_factor` if it is used. It is NaN
+        for the first frames.
     expected : (height, width) array or None
         The prediction of the last frame, made before this frame arrived.
     """
@@ -134,7 +140,8 @@ class SurpriseDetector:
         self.expected: Levels | None = None
         self._fps = fps
         self._model = FramePredictor(rollouts=False, correction=False, device=device)
-        self._events = EventDetector(alarms_per_hour / (3600.0 * fps))
+        rate = alarms_per_hour / (3600.0 * fps)
+        self._events, self._counts_motion = EventDetector(rate), rate >= 1e-3
         self._clock = StepClock()
         self._first: list[Levels] = []
         self._n_frames = 0
@@ -156,9 +163,10 @@ class SurpriseDetector:
             return None
         last, self._first, self.expected = self._first[-1], [received], self._model.predict()
         self._model.update(received)
-        error, ratio = float(mse(self.expected, received, axes=2)), self._model.surprise_
-        factor = motion_factor(last, self.expected, received, error / max(ratio, 1e-12))
-        self.surprise, counts = ratio * factor, even and number >= N_FIRST + N_RECORD
+        self.surprise, counts = self._model.surprise_, even and number >= N_FIRST + N_RECORD
+        if self._counts_motion:
+            usual = float(mse(self.expected, received, axes=2)) / max(self.surprise, 1e-12)
+            self.surprise *= motion_factor(last, self.expected, received, usual)
         surprise = self.surprise if counts else np.nan
         kind = self._events.observe(last, received, surprise, self._model.cut_ and counts)
         if kind is None:

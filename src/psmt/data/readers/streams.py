@@ -14,7 +14,7 @@ from av.video.frame import VideoFrame
 from numpy.typing import ArrayLike, NDArray
 
 from psmt.data.contract import Frame, FrameStream, channels, check_kind, check_shape, scaled
-from psmt.data.readers.video import Medium, decode, frames_of
+from psmt.data.readers.video import Medium, decode, frames_of, upright_shape
 from psmt.errors import FrameSourceError
 from psmt.utils.files import shown
 
@@ -96,7 +96,7 @@ def _open_live(medium: Medium, stop: int | None) -> LiveVideo:
     return LiveVideo(
         pictures=_with_first(first, pictures),
         name=medium.label,
-        shape=(first.height, first.width),
+        shape=upright_shape(first),
         n_frames=n_frames,
         fps=fps,
     ).head(stop)

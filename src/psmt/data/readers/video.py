@@ -11,6 +11,7 @@ from time import monotonic, sleep
 from typing import BinaryIO
 
 import av
+import numpy as np
 from av.video.frame import VideoFrame
 from av.video.reformatter import VideoReformatter
 
@@ -79,11 +80,22 @@ def frames_of(
     # One reformatter for all frames is four times faster than VideoFrame.reformat, which sets up a scaler for each.
     reformatter = VideoReformatter()
     for index, picture in enumerate(pictures):
-        check_shape((picture.height, picture.width), shape, index, where=f"{label}: frame {index}")
+        check_shape(upright_shape(picture), shape, index, where=f"{label}: frame {index}")
         deep = picture.format.components[0].bits > 8
         layouts = ("rgb48le", "gray16le") if deep else ("rgb24", "gray")
         pixels = reformatter.reformat(picture, format=layouts[0 if colour else 1]).to_ndarray()
-        yield scaled(pixels, where=f"{label}: frame {index}")
+        yield scaled(np.rot90(pixels, _quarter_turns(picture)), where=f"{label}: frame {index}")
+
+
+def upright_shape(picture: VideoFrame) -> tuple[int, int]:
+    """Return height and width of a picture as it is shown: phones store upright films as rotated pictures."""
+    height, width = picture.height, picture.width
+    return (width, height) if _quarter_turns(picture) % 2 else (height, width)
+
+
+def _quarter_turns(picture: VideoFrame) -> int:
+    """Return the number of counterclockwise quarter turns that the file asks for."""
+    return round(picture.rotation / 90)
 
 
 def _open_container(medium: Medium, file: BinaryIO | None) -> av.container.InputContainer:
@@ -210,7 +222,7 @@ def open_video(path: Path, stop: int | None = None) -> VideoFilm:
     pictures, n_frames, fps = decode(_medium(path))
     with closing(pictures):
         first = next(pictures)
-    film = VideoFilm(path=path, name=shown(path.name), shape=(first.height, first.width), n_frames=n_frames, fps=fps)
+    film = VideoFilm(path=path, name=shown(path.name), shape=upright_shape(first), n_frames=n_frames, fps=fps)
     return film.head(stop)
 
 
