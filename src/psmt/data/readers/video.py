@@ -84,7 +84,7 @@ def frames_of(
         deep = picture.format.components[0].bits > 8
         layouts = ("rgb48le", "gray16le") if deep else ("rgb24", "gray")
         pixels = reformatter.reformat(picture, format=layouts[0 if colour else 1]).to_ndarray()
-        yield scaled(np.rot90(pixels, _quarter_turns(picture)), where=f"{label}: frame {index}")
+        yield scaled(np.ascontiguousarray(np.rot90(pixels, _quarter_turns(picture))), where=f"{label}: frame {index}")
 
 
 def upright_shape(picture: VideoFrame) -> tuple[int, int]:
