@@ -19,8 +19,9 @@ from benchmarks.cuts_film import CutsFilm
 from PIL import Image
 from playwright.sync_api import Page, sync_playwright
 
-from psmt.live.messages import SPEEDS, Control
+from psmt.live.messages import SPEEDS
 from psmt.live.serving import LiveServer, open_session
+from psmt.surprise import N_RECORD
 
 FILM = Path(__file__).with_name("live.webp")
 MOST_BYTES = 1_000_000
@@ -62,10 +63,8 @@ def main() -> None:
                 while not condition():
                     page.wait_for_timeout(50)
 
-            wait(lambda: session.snapshot.state.get("step", 0) > 60)
-            session.submit(Control("reset"))
-            session.submit(Control("seek", 0))
-            wait(lambda: session.snapshot.state["n_events"] > 0)
+            wait(lambda: session.snapshot.state.get("step", 0) > 100 and session.snapshot.state["n_events"] > 0)
+            wait(lambda: session.snapshot.state["n_recent"] >= N_RECORD)
             record(page, 2.5, pictures)
             page.fill("#horizon", "4")
             record(page, 2.5, pictures)
