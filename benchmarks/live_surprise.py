@@ -16,6 +16,7 @@ on the very frames that are scored, which nobody can know in advance. "Its error
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from itertools import product
@@ -201,7 +202,10 @@ def main() -> None:
     options = parser.parse_args()
     worlds = [(seed, ground, options.minutes, options.size) for seed, ground in product(options.seeds, options.grounds)]
     with ProcessPoolExecutor(options.workers, mp_context=get_context("spawn")) as pool:
-        scores = list(pool.map(score, *zip(*worlds, strict=True)))
+        scores = []
+        for one, tallied in zip(worlds, pool.map(score, *zip(*worlds, strict=True)), strict=True):
+            scores.append(tallied)
+            print(*one, *(values.tolist() for values in tallied[1].values()), file=sys.stderr, flush=True)
     n_events, hours = sum(events for events, _ in scores), len(worlds) * options.minutes / 60
     rows = []
     for name, how in scores[0][1]:
