@@ -16,9 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.ndimage import gaussian_filter
 
-from psmt.evaluation import mse
 from psmt.types import Levels
 from psmt.utils.constraints import by_name, check_real
 from psmt.video.events import EventDetector, Kind
@@ -65,24 +63,6 @@ class StepClock:
         return not self._n_quiet
 
 
-def motion_factor(last: Levels, expected: Levels, came: Levels, usual: float) -> float:
-    """Return the factor by which a frame is more surprising because one of the predicted motions did not happen.
-
-    Arguments are a frame (height, width), the prediction of the next frame and its true value, and the usual mean
-    squared error. At each place the error is regressed on the predicted change, in a neighbourhood of a twentieth of
-    the frame. The coefficient is 0 if a motion goes on as predicted, about 1 if it stops, and 2 if it reverses. The
-    factor is ``max(1, c / 0.7)**2``, where c is the largest coefficient minus that of the whole picture, because a jolt
-    of the camera is not a motion of its own. Changes of less than the usual error hardly count. An eighth of the frame
-    at each border does not count, because what enters there cannot be predicted.
-    """
-    change, error, side = expected - last, expected - came, min(last.shape)
-    missed, predicted = (gaussian_filter(change * other, side / 20) for other in (error, change))
-    inner = tuple(slice(side // 8, length - side // 8) for length in last.shape)
-    missed, predicted, least = missed[inner], predicted[inner], max(3.0 * usual, 1e-12)
-    whole, largest = missed.sum() / max(predicted.sum(), least), (missed / (predicted + least)).max()
-    return max(1.0, (min(float(largest), 2.0) - max(float(whole), 0.0)) / 0.7) ** 2
-
-
 class SurpriseEvent(NamedTuple):
     """An unexpected frame, the frame before it, and the prediction of the unexpected frame, each (height, width)."""
 
@@ -93,7 +73,7 @@ class SurpriseEvent(NamedTuple):
     kind: Kind
     """'cut' (a new scene), 'flash' (the scene before the last cut is back) or 'surprise' (anything else)."""
     surprise: float
-    """See `SurpriseDetector.surprise`."""
+    """Error of the prediction, relative to the usual error."""
     before: Levels
     expected: Levels
     came: Levels
@@ -104,13 +84,9 @@ class SurpriseDetector:
     """Detects unexpected frames of a film or camera, while a model learns what is usual there.
 
     A `FramePredictor` predicts each frame from the frames before it. A frame is an event if a new scene begins, or if
-    its surprise exceeds a threshold. The threshold is set by the last thousand frames, so that false alarms occur at
-    the rate `alarms_per_hour`. There are no events among the first 38 frames, and no surprises among the first 138
-    frames.
-
-    If at least one false alarm is allowed in a thousand frames (90 per hour at 25 frames per second), errors also count
-    more where a predicted motion did not happen, see `motion_factor`. This finds objects that reverse. With fewer false
-    alarms it is not used: it is so rare that a thousand frames do not tell how large it becomes by chance.
+    the error of its prediction exceeds a threshold. The threshold is set by the errors of the last thousand frames, so
+    that false alarms occur at the rate `alarms_per_hour`. There are no events among the first 38 frames, and no
+    surprises among the first 138 frames.
 
     Parameters
     ----------
@@ -124,8 +100,7 @@ class SurpriseDetector:
     Attributes
     ----------
     surprise : float
-        Error of the last prediction, relative to the usual error, times the `motion_factor` if it is used. It is NaN
-        for the first frames.
+        Error of the last prediction, relative to the usual error. It is NaN for the first frames.
     expected : (height, width) array or None
         The prediction of the last frame, made before this frame arrived.
     """
@@ -140,8 +115,7 @@ class SurpriseDetector:
         self.expected: Levels | None = None
         self._fps = fps
         self._model = FramePredictor(rollouts=False, correction=False, device=device)
-        rate = alarms_per_hour / (3600.0 * fps)
-        self._events, self._counts_motion = EventDetector(rate), rate >= 1e-3
+        self._events = EventDetector(alarms_per_hour / (3600.0 * fps))
         self._clock = StepClock()
         self._first: list[Levels] = []
         self._n_frames = 0
@@ -164,9 +138,6 @@ class SurpriseDetector:
         last, self._first, self.expected = self._first[-1], [received], self._model.predict()
         self._model.update(received)
         self.surprise, counts = self._model.surprise_, even and number >= N_FIRST + N_RECORD
-        if self._counts_motion:
-            usual = float(mse(self.expected, received, axes=2)) / max(self.surprise, 1e-12)
-            self.surprise *= motion_factor(last, self.expected, received, usual)
         surprise = self.surprise if counts else np.nan
         kind = self._events.observe(last, received, surprise, self._model.cut_ and counts)
         if kind is None:

@@ -84,18 +84,14 @@ def frames_of(
         deep = picture.format.components[0].bits > 8
         layouts = ("rgb48le", "gray16le") if deep else ("rgb24", "gray")
         pixels = reformatter.reformat(picture, format=layouts[0 if colour else 1]).to_ndarray()
-        yield scaled(np.ascontiguousarray(np.rot90(pixels, _quarter_turns(picture))), where=f"{label}: frame {index}")
+        upright = np.ascontiguousarray(np.rot90(pixels, picture.rotation // 90))
+        yield scaled(upright, where=f"{label}: frame {index}")
 
 
 def upright_shape(picture: VideoFrame) -> tuple[int, int]:
     """Return height and width of a picture as it is shown: phones store upright films as rotated pictures."""
     height, width = picture.height, picture.width
-    return (width, height) if _quarter_turns(picture) % 2 else (height, width)
-
-
-def _quarter_turns(picture: VideoFrame) -> int:
-    """Return the number of counterclockwise quarter turns that the file asks for."""
-    return round(picture.rotation / 90)
+    return (width, height) if picture.rotation % 180 else (height, width)
 
 
 def _open_container(medium: Medium, file: BinaryIO | None) -> av.container.InputContainer:
