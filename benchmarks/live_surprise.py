@@ -10,7 +10,7 @@ within a fifth of a second. A report that is not within a second of an event is 
 Frame differencing and a running Gaussian background (Wren et al., 1997) are what people use. Each has the same alarm as
 ours, set to 1 and to 100 false alarms an hour, and also the best fixed threshold: the lowest one without a false alarm
 on the very frames that are scored, which nobody can know in advance. The detector was designed on seed 1;
-what was tried and not kept (docs/notes/frames.md) was looked at on seeds 1, 11, 12 and 21 to 30.
+what was tried and not kept (docs/notes/changes.md), on seeds 1, 11, 12 and 21 to 28.
 """
 
 from __future__ import annotations
