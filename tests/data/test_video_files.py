@@ -3,6 +3,7 @@
 import io
 import os
 import re
+import struct
 import sys
 from hashlib import sha256
 
@@ -47,6 +48,25 @@ def test_a_film_comes_back_as_it_was_written(films, moving, suffix):
     error = np.abs(frames - moving / 255).mean(axis=(1, 2))
     assert error.max() < 0.012
     assert np.abs(np.diff(moving / 255, axis=0)).mean() > 0.024
+
+
+MATRICES = {0: (1, 0, 0, 1), 1: (0, -1, 1, 0), 2: (-1, 0, 0, -1), 3: (0, 1, -1, 0)}
+"""Part of the display matrix of an MP4 file, by the number of counterclockwise quarter turns."""
+
+
+@pytest.mark.parametrize("turns", MATRICES)
+def test_a_film_is_read_as_its_file_says_that_it_is_shown(tmp_path, films, moving, turns):
+    data = bytearray(films["mp4"].read_bytes())
+    at = data.index(b"tkhd") + 44  # after version and flags, times, identifier, duration, layer, group and volume
+    a, b, c, d = (part << 16 for part in MATRICES[turns])
+    data[at : at + 36] = struct.pack(">9i", a, b, 0, c, d, 0, 0, 0, 1 << 30)
+    path = tmp_path / "turned.mp4"
+    path.write_bytes(data)
+    film = open_frames(path)
+    upright = np.rot90(moving[0], turns) / 255
+    assert film.shape == upright.shape == next(iter(film)).shape
+    assert np.abs(next(iter(film)) - upright).mean() < 0.012
+    assert next(iter(film.iter_colour())).shape == (*upright.shape, 3)
 
 
 def test_a_lossless_film_is_exact(films, moving):

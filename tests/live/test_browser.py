@@ -1,5 +1,6 @@
 """The page in a real browser: panels fill, controls work, no errors, and no requests to other machines."""
 
+import itertools
 import os
 import re
 import shutil
@@ -79,9 +80,10 @@ def eventually(page, condition):
 
 
 def reads(page, name, pattern):
-    """Wait until the text of an element matches."""
-    eventually(page, lambda: re.search(pattern, page.text_content(f"#{name}")))
-    return page.text_content(f"#{name}")
+    """Wait until the text of an element matches. Spaces that do not break are spaces."""
+    text = lambda: page.text_content(f"#{name}").replace("\xa0", " ")  # noqa: E731
+    eventually(page, lambda: re.search(pattern, text()))
+    return text()
 
 
 PANELS = [
@@ -270,6 +272,16 @@ def test_an_event_shows_the_frame_before_what_was_expected_and_what_came(serve_p
     page.click("#events button")
     titles = page.locator("#pictures h2:visible").all_inner_texts()
     assert titles == ["The frame before", "The predicted frame", "The true frame"]
+    # The message does not cover them.
+    for width in (390, 1280):
+        page.click("#banner-button")
+        page.set_viewport_size({"width": width, "height": 700})
+        page.click("#events button")
+        bottom, top = (
+            page.evaluate(f"() => document.querySelector('{part}').getBoundingClientRect().{side}")
+            for part, side in (("#banner", "bottom"), ("#pictures figcaption", "top"))
+        )
+        assert bottom <= top
     for name, frame in (("now", film[30 + at - 1]), ("error", film[30 + at])):
         eventually(page, lambda n=name, f=frame: np.corrcoef(pixels(page, n), f.ravel())[0, 1] > 0.98)
     # The model expected the old scene to go on.
@@ -387,6 +399,17 @@ def test_several_sources_in_colour_and_whole(serve, visit, film):
     page.click("#tiles button >> nth=0")
     reads(page, "source", "array, 64 × 36$")
     assert "dropped" in page.inner_text(".vitals")
+
+
+def test_the_pictures_of_a_very_wide_film_are_below_each_other(serve, visit):
+    server = serve(open_session(colourful(60, height=20, width=200)))
+    for width in (1280, 390):
+        page = visit(server.address, width=width)
+        reads(page, "source", "200 × 20")
+        boxes = [page.locator(f"#{name}").bounding_box() for name in ("now", "expected", "error")]
+        assert boxes[0]["width"] > 0.75 * width
+        assert all(one["y"] + one["height"] < other["y"] for one, other in itertools.pairwise(boxes))
+        assert page.evaluate("() => document.documentElement.scrollWidth") <= width
 
 
 def test_a_page_that_is_opened_while_all_sources_are_paused_shows_a_tile_of_each(serve, visit, film):

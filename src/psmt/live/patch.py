@@ -81,14 +81,7 @@ class PatchModel:
 
     def _learn(self) -> None:
         n_atoms, window = next(size for size in reversed(SIZES) if size[1] <= len(self._past))
-        model = PSMT(
-            n_atoms=n_atoms,
-            window=window,
-            n_components=None,
-            lam=0.1,
-            random_state=0,
-            device=self.device,
-        )
+        model = PSMT(n_atoms=n_atoms, window=window, n_components=None, lam=0.1, random_state=0, device=self.device)
         self.model = model.fit(np.stack(self._past))
         self.version += 1
         self._axes = None
@@ -136,10 +129,7 @@ class PatchModel:
         side = self.side
         peak = np.abs(atoms).max(axis=1, keepdims=True)
         levels = 127.5 + 127.5 * atoms / np.where(peak > 0, peak, 1.0)
-        rows = -(-len(atoms) // 8)
-        tiles = np.full((rows * 8, side, side), 127.5)
-        tiles[: len(atoms)] = levels.reshape(-1, side, side)
-        sheet = tiles.reshape(rows, 8, side, side).transpose(0, 2, 1, 3).reshape(rows * side, 8 * side)
+        sheet = levels.reshape(-1, 8, side, side).transpose(0, 2, 1, 3).reshape(-1, 8 * side)
         file = BytesIO()
         Image.fromarray(sheet.round().astype(np.uint8)).save(file, "PNG")
         return file.getvalue()

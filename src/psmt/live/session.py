@@ -20,14 +20,7 @@ from psmt.errors import PSMTError
 from psmt.live.feed import DEFAULT_RATE, Arrival, Feed
 from psmt.live.messages import Control, pack
 from psmt.live.patch import PatchModel, PatchView, PatchWorker
-from psmt.live.predictions import (
-    MAX_HORIZON,
-    CurvePoint,
-    LiveEvent,
-    LivePredictor,
-    ScoreRow,
-    Scores,
-)
+from psmt.live.predictions import MAX_HORIZON, CurvePoint, LiveEvent, LivePredictor, ScoreRow, Scores
 from psmt.surprise import N_RECORD, StepClock
 from psmt.types import Levels
 from psmt.utils.constraints import check_count

@@ -1,11 +1,13 @@
 """The page of a predicted film: its first lines tell who won, and where not."""
 
+import shutil
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from made_up_video import make_video
+from psmt.experiments.predict_video.film_painter import event_strip
 from psmt.experiments.predict_video.recording import Event
 from psmt.experiments.predict_video.report import (
     events_page,
@@ -110,6 +112,24 @@ def test_events_are_listed_the_largest_if_there_are_many():
     assert "http" not in pictures
     none = render(frames_page(make_video())).decode()
     assert "Events: none." in none
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("chromium") is None, reason="there is no chromium")
+def test_the_three_pictures_of_an_event_fit_on_a_phone():
+    playwright = pytest.importorskip("playwright.sync_api")
+    strip = event_strip(*np.random.default_rng(0).random((3, 30, 40, 3)).astype(np.float32))
+    event = Event(401, 16.04, "surprise", 9.0)
+    result = replace(
+        make_video(), event_counts={"surprise": 1}, largest_events=[event], event_strips={event.frame: strip}
+    )
+    with playwright.sync_playwright() as engine:
+        browser = engine.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+        page = browser.new_page(viewport={"width": 390, "height": 800})
+        page.set_content(render(events_page(result)).decode())
+        box = page.locator("figure img").bounding_box()
+        browser.close()
+    assert box["width"] > 300 and box["x"] + box["width"] <= 390
 
 
 def test_tables_mark_what_wins_and_what_loses():

@@ -198,7 +198,7 @@ def test_a_cut_is_an_event_with_its_time_and_size():
     picture = Image.open(BytesIO(strip)).convert("L")
     # The frame before, what was expected (here the same), and what came.
     for k, scene in enumerate((0, 0, 1)):
-        left, top = k * (STRIP + STRIP // 24), picture.height - STRIP * 12 // 16
+        left, top = k * (STRIP + STRIP // 16), picture.height - STRIP * 12 // 16
         shown = picture.crop((left, top, left + STRIP, picture.height)).resize((16, 12), Image.Resampling.BOX)
         assert np.corrcoef(np.ravel(shown), SCENES[scene].ravel())[0, 1] > 0.95
 

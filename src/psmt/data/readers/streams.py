@@ -12,7 +12,7 @@ from av.video.frame import VideoFrame
 from numpy.typing import ArrayLike, NDArray
 
 from psmt.data.contract import Frame, FrameStream, channels, check_kind, check_shape, scaled
-from psmt.data.readers.video import Medium, decode, frames_of
+from psmt.data.readers.video import Medium, decode, frames_of, upright_shape
 from psmt.errors import FrameSourceError
 from psmt.utils.files import shown
 
@@ -91,7 +91,7 @@ def open_url(spec: str, stop: int | None = None) -> LiveVideo:
 def _open_live(medium: Medium, stop: int | None) -> LiveVideo:
     pictures, n_frames, fps = decode(medium)
     first = next(pictures)
-    shape, whole = (first.height, first.width), _with_first(first, pictures)
+    shape, whole = upright_shape(first), _with_first(first, pictures)
     return LiveVideo(pictures=whole, name=medium.label, shape=shape, n_frames=n_frames, fps=fps).head(stop)
 
 

@@ -9,6 +9,7 @@ from time import monotonic, sleep
 from typing import BinaryIO
 
 import av
+import numpy as np
 from av.video.frame import VideoFrame
 from av.video.reformatter import VideoReformatter
 
@@ -76,11 +77,18 @@ def frames_of(
     # One reformatter for all frames is four times faster than VideoFrame.reformat, which sets up a scaler for each.
     reformatter = VideoReformatter()
     for index, picture in enumerate(pictures):
-        check_shape((picture.height, picture.width), shape, index, where=f"{label}: frame {index}")
+        check_shape(upright_shape(picture), shape, index, where=f"{label}: frame {index}")
         deep = picture.format.components[0].bits > 8
         layouts = ("rgb48le", "gray16le") if deep else ("rgb24", "gray")
         pixels = reformatter.reformat(picture, format=layouts[0 if colour else 1]).to_ndarray()
-        yield scaled(pixels, where=f"{label}: frame {index}")
+        upright = np.ascontiguousarray(np.rot90(pixels, picture.rotation // 90))
+        yield scaled(upright, where=f"{label}: frame {index}")
+
+
+def upright_shape(picture: VideoFrame) -> tuple[int, int]:
+    """Return height and width of a picture as it is shown: phones store upright films as rotated pictures."""
+    height, width = picture.height, picture.width
+    return (width, height) if picture.rotation % 180 else (height, width)
 
 
 def _open_container(medium: Medium, file: BinaryIO | None) -> av.container.InputContainer:
@@ -205,7 +213,7 @@ def open_video(path: Path, stop: int | None = None) -> VideoFilm:
     pictures, n_frames, fps = decode(_medium(path))
     with closing(pictures):
         first = next(pictures)
-    film = VideoFilm(path=path, name=shown(path.name), shape=(first.height, first.width), n_frames=n_frames, fps=fps)
+    film = VideoFilm(path=path, name=shown(path.name), shape=upright_shape(first), n_frames=n_frames, fps=fps)
     return film.head(stop)
 
 

@@ -54,7 +54,7 @@ def event_strip(last: Levels, predicted: Levels, frame: Levels) -> bytes:
     pictures = [Image.fromarray(pixels(own)) for own in (last, predicted, frame)]
     width, height = pictures[0].size
     width, height = STRIP, max(round(STRIP * height / width), 1)
-    unit = STRIP // 24
+    unit = STRIP // 16  # on a phone, the titles are still readable
     canvas = Image.new("RGB", (3 * width + 2 * unit, height + 2 * unit), GROUND)
     draw = ImageDraw.Draw(canvas)
     for k, (title, picture) in enumerate(zip(titles, pictures, strict=True)):

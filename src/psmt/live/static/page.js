@@ -165,8 +165,9 @@ function draw() {
 function drawVitals() {
   const [height, width] = state.shape;
   part("pictures").style.setProperty("--shape", `${width} / ${height}`);
+  part("pictures").classList.toggle("wide", width > 3 * height);
   part("source").title = height === state.original[0] ? "The whole picture" : `The whole picture, reduced from ${state.original[1]} × ${state.original[0]} pixels`;
-  put("source", `${state.source}, ${width} × ${height}${state.ended ? ", ended" : state.paused ? ", paused" : ""}`);
+  put("source", `${state.source}, ${width}\u00a0×\u00a0${height}${state.ended ? ", ended" : state.paused ? ", paused" : ""}`);
   part("lamp").className = state.problem ? "lamp off" : state.paused || state.ended ? "lamp" : "lamp on";
   put("pace", state.pace === null ? "–" : state.pace.toFixed(state.pace < 10 ? 1 : 0));
   const way = (state.camera ? 1 : 0.5) * (sockets[shown].roundTrip || 0);

@@ -69,7 +69,7 @@ export class Timeline {
     context.fillText(duration === null ? `${clock(span)} ago` : "0:00", 0, height - 3);
     context.textAlign = "right";
     context.fillText(duration === null ? "now" : clock(duration), width, height - 3);
-    if (duration !== null && now > 44 && now < width - 44) {
+    if (duration !== null && now > 44 && now < width - 44 && position >= 1) {
       context.textAlign = "center";
       context.fillStyle = ink.ink;
       context.fillText(clock(position), now, height - 3);
