@@ -1,7 +1,7 @@
 """What each mechanism of the live step gains, measured by leaving it out: ``python -m benchmarks.pace_parts``.
 
-A step is `PSMT.update` and `PSMT.predict`. Each row of the table leaves one mechanism out. A cell is the processor time of
-a step on one thread, divided by that of the code as it is.
+A step is `PSMT.update` and `PSMT.predict`. Each row of the table leaves one mechanism out. A cell is the processor time
+of a step on one thread, divided by that of the code as it is.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ LEFT_OUT = {
     "tracking: the closed form at every slide": replacing(followed.FollowedEmbedding, _n_followed=lambda *_: 0),
     "guards beyond 24": replacing(followed, _MOST_GUARDS=24, _MOST_BESIDE_MORE=24),
     "every second operator": replacing(followed, NODES=followed.NODES[1:], _MORE_NODES=followed._MORE_NODES[1::2]),
-    "collecting changes of the operators": replacing(inverse, _WAITING=16),
+    "collecting changes of the operators": replacing(inverse, _WAITING=4),
     "operators without rows of atoms out of use": replacing(inverse, _SPARE=1.0),
     "own product of a matrix and few vectors": replacing(inverse, FEW=0),
     "products with V and S from sparse codes": replacing(code_window, _ENTRY=1e9),
