@@ -100,10 +100,12 @@ def _read(path: Path, parcels: Parcels) -> Scan:
     image = load_image(path)
     if len(image.shape) != 4 or image.shape[3] < 2:
         raise FrameSourceError(f"{shown(path)} has shape {image.shape}; a scan is 4-D, (x, y, z, time)")
+    if (kind := image.get_data_dtype()).kind not in "biuf":
+        raise FrameSourceError(f"{shown(path)} holds {shown(kind)}; a scan holds real numbers")
     tr = parcels.tr or _repetition_time(image)
     if tr is None and (parcels.high_pass or parcels.low_pass):
         raise FrameSourceError(f"{shown(path)} has no TR in its header, and a filter in Hz needs it; give --tr SECONDS")
-    finite, remarks = _finite_voxels(image, path)
+    finite, remarks = _finite_voxels(image, path, "count as 0" if parcels.atlas is None else "are left out")
     confounds, kept = _confounds(path, parcels)
     how: dict[str, Any] = {
         "smoothing_fwhm": parcels.smoothing,
@@ -178,15 +180,17 @@ def _repetition_time(image: Any) -> float | None:
     return tr if np.isfinite(tr) and tr > 0 else None
 
 
-def _finite_voxels(image: Any, path: Path) -> tuple[Any, list[str]]:
-    """Return a mask image (x, y, z) of the voxels that are finite at all times, and remarks about other voxels."""
+def _finite_voxels(image: Any, path: Path, how: str) -> tuple[Any, list[str]]:
+    """Return a mask image (x, y, z) of the voxels that are finite at all times, and remarks about what others do."""
     import nilearn.image
 
     finite: NDArray[np.bool_] = np.ones(image.shape[:3], dtype=bool)
     for t in range(image.shape[3]):  # one volume at a time, to save memory
         finite &= np.isfinite(np.asanyarray(image.dataobj[..., t]))
+    if not finite.any():
+        raise FrameSourceError(f"{shown(path)} has no voxel that is finite in all volumes; check how it was made")
     bad = int((~finite).sum())
-    remarks = [f"{shown(path.name)}: {bad:,} voxels are not finite and are left out"] if bad else []
+    remarks = [f"{shown(path.name)}: {bad:,} voxels are not finite and {how}"] if bad else []
     return nilearn.image.new_img_like(image, finite.astype(np.int8), copy_header=False), remarks
 
 
