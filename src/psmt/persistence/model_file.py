@@ -118,16 +118,19 @@ def load_model(path: str | PathLike[str], *kinds: type[Model], **place: Any) -> 
     except (DeviceError, MissingSourceError):
         raise
     except ModelFileError as error:
-        raise ModelFileError(f"{name} {error}") from error
+        raise _refusal(f"{name} {error}") from error
     except (ArchiveError, IsADirectoryError) as error:
-        raise ModelFileError(f"{name} is not a saved model, or is damaged ({error}); save the model again") from error
+        raise _refusal(f"{name} is not a saved model, or is damaged ({error}); save the model again") from error
     except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
         text = str(error) if isinstance(error, ValueError) else repr(error)
-        raise ModelFileError(
-            f"{name} is damaged: its parts do not fit together ({text}); save the model again"
-        ) from error
+        raise _refusal(f"{name} is damaged: its parts do not fit together ({text}); save the model again") from error
     finally:
         limit.leave()  # an interrupt may have left one behind
+
+
+def _refusal(text: str) -> ModelFileError:
+    """Return an error with a printable message of at most 1,000 characters. Values in a file may be anything."""
+    return ModelFileError(shown(text, 1000))
 
 
 def _read_header(archive: Archive) -> Header:
