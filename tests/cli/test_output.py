@@ -12,7 +12,7 @@ from PIL import Image
 from cli.calls import refused, run
 from made_up_series import wave
 from psmt.cli.app import COMMANDS, app, as_typed
-from psmt.cli.terminal import Bars, planned, show_table
+from psmt.cli.terminal import Bars, planned, show, show_table
 from psmt.experiments import EXPERIMENTS, command_of, experiment_of
 from psmt.experiments.contract import Experiment
 from psmt.experiments.phases import FilmPhase
@@ -184,3 +184,10 @@ def test_learn_refuses_its_file_before_it_reads_a_film(tmp_path, monkeypatch, ou
 def test_learn_leaves_no_file_after_an_error(tmp_path):
     assert "no-such-film.mp4 does not exist" in refused(run("learn", "no-such-film.mp4", "--out", tmp_path / "p"))
     assert not list(tmp_path.iterdir())
+
+
+def test_names_in_what_is_printed_at_the_end_do_not_control_the_terminal(capsys):
+    show(["Next: psmt predict '\x1b[2J\x9b31m\u202e.csv' --starts 2", "out/\x07/report.html"])
+    printed = capsys.readouterr().out
+    assert all(line.isprintable() for line in printed.split("\n"))
+    assert printed.count("\n") == 2

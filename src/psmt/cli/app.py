@@ -106,7 +106,7 @@ def learn(
 
         prior = learn_prior(read())
         prior.write_to(file)
-    print(f"{out}: {len(prior.names)} candidates, learned from {len(films)} films")
+    print(f"{shown(out)}: {len(prior.names)} candidates, learned from {len(films)} films")
 
 
 def run(arguments: Sequence[str], app: App = app, command: CommandLine | None = None) -> int:

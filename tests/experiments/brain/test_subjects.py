@@ -205,7 +205,7 @@ def test_nan_voxels_and_regions_without_voxels_are_reported(nibabel, tmp_path):
 
 
 def test_nan_voxels_of_a_mask_stay_in_place_and_are_reported(nibabel, tmp_path):
-    path, atlas, _ = scan(nibabel, tmp_path / "sub.nii.gz", nan=True)
+    path, *_ = scan(nibabel, tmp_path / "sub.nii.gz", nan=True)
     image = nibabel.load(path)
     nibabel.save(nibabel.Nifti1Image(np.ones(image.shape[:3], np.int8), image.affine), tmp_path / "mask.nii.gz")
     found = read_scan(path, Parcels(mask=tmp_path / "mask.nii.gz"))  # so that all people have the same voxels
