@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from psmt.errors import DeviceError, MissingSourceError, ModelFileError
 from psmt.persistence.schema import Layout, Schema, SchemaError, State, check_layouts, check_state, check_values
-from psmt.persistence.zip_archive import Archive, ArchiveError
+from psmt.persistence.zip_archive import Archive, ArchiveError, trouble_named
 from psmt.utils.files import shown, writing
 from psmt.utils.threads import one_blas_thread
 
@@ -139,10 +139,8 @@ def _read_header(archive: Archive) -> Header:
     layout = archive.layout(_HEADER)
     if layout.dtype.kind != "U" or layout.shape or layout.n_bytes > _LONGEST_HEADER:
         raise ArchiveError(f"its header is {layout.dtype} {layout.shape}, not a text")
-    try:
+    with trouble_named("its header is not JSON"):
         header = json.loads(str(archive.read(_HEADER)))
-    except (ValueError, RecursionError) as error:
-        raise ArchiveError(f"its header is not JSON: {error}") from error
     return header if isinstance(header, dict) else {}
 
 

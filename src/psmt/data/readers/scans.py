@@ -228,16 +228,11 @@ def _confounds(path: Path, parcels: Parcels) -> tuple[Any, Any]:
         return _table(Path(asked)), None
     from nilearn.interfaces.fmriprep import load_confounds_strategy
 
-    try:
+    with trouble_named(f"{shown(path)} has no confounds for strategy {asked!r}; give a table", FrameSourceError):
         for table in path.parent.glob("*confounds*"):
             with reading(table):  # nilearn opens these by their names, and would wait for a pipe
                 pass
         confounds, kept = load_confounds_strategy(str(path), denoise_strategy=asked)
-    except (ValueError, OSError) as error:
-        cause = shown(" ".join(str(error).split()), 400)
-        raise FrameSourceError(
-            f"{shown(path)}: no confounds for strategy {asked!r} ({cause}); give a table instead"
-        ) from error
     if kept is not None and np.any(np.diff(kept) != 1):
         raise FrameSourceError(
             f"{shown(path)}: strategy {asked!r} removes volumes from the middle of the scan, but dynamics are learned "
