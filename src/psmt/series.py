@@ -81,7 +81,7 @@ class Scaling:
     """Standard deviation of each feature (n_features,). A constant feature has the median of the others."""
     rest: Array | float = 0.0
     """Mean of the deviations from `mean` (n_features,), which is a rounding error. It is subtracted as well."""
-    step: float = 2.0**-32
+    step: Array | float = 2.0**-32
     """Standardised values are rounded to multiples of this number, unless it is 0. Otherwise rounding errors of a unit
     or an offset would remain in the last digits, and discrete choices of a model would amplify them."""
 
