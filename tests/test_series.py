@@ -138,9 +138,17 @@ def test_constant_channels_are_predicted_to_stay():
     assert np.allclose(model.predict(5)[:, 6:], [9500.0, 0.0])
 
 
-def test_scaling_of_a_constant_is_one():
+def test_a_constant_has_the_usual_scale_of_the_others():
     past = np.column_stack([np.full(100, 0.1 + 1e7), np.arange(100.0)])
-    assert Scaling.of(past).scale[0] == 1.0
+    scaling = Scaling.of(past)
+    assert scaling.scale[0] == scaling.scale[1] == np.std(np.arange(100.0))
+    assert not scaling.standardise(past)[:, 0].any()
+    assert Scaling.of(past[:, :1]).scale[0] == 0.1 + 1e7
+
+
+def test_what_is_not_standardised_keeps_its_digits():
+    frames = np.random.default_rng(0).standard_normal((5, 3))
+    assert (Scaling.none(3).standardise(frames) == frames).all()
 
 
 @pytest.mark.parametrize("size", [1e-6, 1.0, 1e5])

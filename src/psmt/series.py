@@ -74,27 +74,33 @@ class Scaling:
     mean: Array
     """Mean of each feature (n_features,)."""
     scale: Array
-    """Standard deviation of each feature (n_features,). It is 1 for a constant feature."""
+    """Standard deviation of each feature (n_features,). A constant feature has the median of the others."""
     rest: Array | float = 0.0
     """Mean of the deviations from `mean` (n_features,), which is a rounding error. It is subtracted as well."""
+    step: Array | float = 2.0**-32
+    """Standardised values are rounded to multiples of this number, unless it is 0. Otherwise rounding errors of a unit
+    or an offset would remain in the last digits, and discrete choices of a model would amplify them."""
 
     @classmethod
     def of(cls, past: Array) -> Self:
         """Return the mean and scale of the past frames (time, n_features)."""
-        mean = past.mean(axis=0)
+        mean = np.where(np.ptp(past, axis=0) == 0, past[0], past.mean(axis=0))
         deviations = past - mean
-        scale = deviations.std(axis=0)
-        varies = scale > CONSTANT * np.abs(past).max(axis=0, initial=0.0)
-        return cls(mean, np.where(varies, scale, 1.0), deviations.mean(axis=0))
+        scale, size = deviations.std(axis=0), np.abs(past).max(axis=0)
+        varies = scale > CONSTANT * size
+        # In the units of the data, so that a constant feature that begins to move has the same effect in all units.
+        usual = np.median(scale[varies]) if varies.any() else size.max() or 1.0
+        return cls(mean, np.where(varies, scale, usual), deviations.mean(axis=0))
 
     @classmethod
     def none(cls, n_features: int) -> Self:
         """Return a scaling that leaves frames unchanged."""
-        return cls(np.zeros(n_features), np.ones(n_features))
+        return cls(np.zeros(n_features), np.ones(n_features), step=0.0)
 
     def standardise(self, frames: Array) -> Array:
         """Return standardised frames (..., n_features)."""
-        return (frames - self.mean - self.rest) / self.scale
+        standard = (frames - self.mean - self.rest) / self.scale
+        return np.round(standard / self.step) * self.step if self.step else standard
 
     def restore(self, frames: Array) -> Array:
         """Return the frames (..., n_features) in their original units."""

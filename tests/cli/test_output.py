@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from cli.calls import run
+from cli.calls import refused, run
 from made_up_series import wave
 from psmt.cli.app import COMMANDS, app, as_typed
-from psmt.cli.terminal import Bars, planned, show_table
+from psmt.cli.terminal import Bars, planned, show, show_table
 from psmt.experiments import EXPERIMENTS, command_of, experiment_of
 from psmt.experiments.contract import Experiment
 from psmt.experiments.phases import FilmPhase
@@ -173,3 +173,21 @@ def test_errors_speak_of_options():
     )
     assert as_typed("patch_size=9 of a larger frame_size", sweep) == "--patch 9 of a larger --size"
     assert as_typed("starts=(9,) with n_starts=3; start=9", predict) == "--start 9 with --starts 3; --start 9"
+
+
+@pytest.mark.parametrize("out", ["missing/p.psmt", "."])
+def test_learn_refuses_its_file_before_it_reads_a_film(tmp_path, monkeypatch, out):
+    monkeypatch.chdir(tmp_path)
+    assert f"psmt: error: {out}: " in refused(run("learn", "no-such-film.mp4", "--out", out))
+
+
+def test_learn_leaves_no_file_after_an_error(tmp_path):
+    assert "no-such-film.mp4 does not exist" in refused(run("learn", "no-such-film.mp4", "--out", tmp_path / "p"))
+    assert not list(tmp_path.iterdir())
+
+
+def test_names_in_what_is_printed_at_the_end_do_not_control_the_terminal(capsys):
+    show(["Next: psmt predict '\x1b[2J\x9b31m\u202e.csv' --starts 2", "out/\x07/report.html"])
+    printed = capsys.readouterr().out
+    assert all(line.isprintable() for line in printed.split("\n"))
+    assert printed.count("\n") == 2

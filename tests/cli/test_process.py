@@ -91,7 +91,8 @@ def test_a_name_that_is_no_text_is_told_as_it_is():
 
 
 @pytest.mark.parametrize(
-    "arguments", [["sweep", "{name}.mp4"], ["{name}"], ["sweep", "x", "--{name}"], ["learn", "{name}"]]
+    "arguments",
+    [["sweep", "{name}.mp4"], ["{name}"], ["sweep", "x", "--{name}"], ["learn", "{name}"], ["live", "{name}"]],
 )
 def test_names_neither_control_the_terminal_nor_fill_it(arguments):
     done = run(*(argument.format(name="\x1b[31m\x9b2Jred\u202e" + "x" * 5000) for argument in arguments))

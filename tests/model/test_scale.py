@@ -100,6 +100,34 @@ def test_standardised_predictions_do_not_depend_on_unit_and_offset(made, a, b):
     np.testing.assert_allclose(found / a - b, expected, rtol=0, atol=1e-8)
 
 
+@pytest.mark.parametrize("extrapolation", ["linear", "hold", "gain", "phase", "dynamics"])
+@pytest.mark.parametrize(("a", "b"), [(1e-9, 0.0), (1e100, 0.0), (2.0**-300, 2**20)])
+def test_no_choice_of_a_model_amplifies_rounding_errors(extrapolation, a, b):
+    """Noise in few dimensions: ties in the penalty, atoms that are parallel, pairs of an embedding that are alike."""
+    rng, X = np.random.default_rng(0), np.zeros((200, 8))
+    rotation = 0.97 * np.linalg.qr(rng.standard_normal((8, 8)))[0]
+    for i in range(1, len(X)):
+        X[i] = rotation @ X[i - 1] + rng.standard_normal(8)
+    for given in (X, np.cumsum(X, axis=0)[:, :2]):
+        exact = np.round(2**20 * given) / 2**20
+        made = PSMT.for_series(extrapolation=extrapolation, random_state=0)
+        expected = predictions(exact, made, start=185)
+        np.testing.assert_allclose(predictions(a * (exact + b), made, start=185) / a - b, expected, rtol=0, atol=1e-8)
+
+
+@pytest.mark.parametrize("made", MADE)
+@pytest.mark.parametrize(("a", "b"), [(1.0, 0.0), (1e-90, 0.0), (1e90, 0.0), (2.0**300, 2**20)])
+def test_a_constant_feature_is_predicted_exactly_and_has_an_effect_once_it_moves(made, a, b):
+    X = np.column_stack([EXACT, np.full(len(EXACT), 0.125)])
+    model = MADE[made]().fit(a * (X[:250] + b))
+    frames = np.concatenate([X[250:260], X[260:270] + np.eye(7)[6]])
+    predicted = np.array([model.update(a * (frame + b)).predict() for frame in frames])
+    constant = a * (0.125 + b)
+    np.testing.assert_allclose(predicted[:10, 6], constant, rtol=1e-15)
+    expected = predictions(np.concatenate([X[:250], frames]), MADE[made]())
+    np.testing.assert_allclose(predicted / a - b, expected, rtol=0, atol=1e-8)
+
+
 def test_numbers_of_any_unit_can_be_saved(tmp_path):
     X = 1e100 * EXACT + 1e106
     model = MADE["standardise"]().fit(X[:250])

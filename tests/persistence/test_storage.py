@@ -292,6 +292,22 @@ def test_names_that_a_terminal_should_not_see_are_told_in_one_line(path):
     assert str(caught.value).isprintable()
 
 
+@pytest.mark.parametrize(
+    "value", ["x" * 100_000, "\x1b[31mred\n", "\u202e", "\ud800"], ids=["long", "red", "bidi", "half"]
+)
+@pytest.mark.parametrize("where", ["extrapolation", "on_cut", "class", "version", "unknown"])
+def test_values_in_a_header_are_printable_and_short(path, where, value):
+    found = json.loads(str(contents(path)["header"]))
+    change = (
+        {"parameters": found["parameters"] | {where: value}} if where in ("extrapolation", "on_cut") else {where: value}
+    )
+    rewrite(path, header=change if where != "unknown" else {value: 1})
+    with pytest.raises(ModelFileError) as raised:
+        PSMT.load(path)
+    assert str(raised.value).isprintable()
+    assert len(str(raised.value)) <= 1000
+
+
 def test_characters_that_unicode_does_not_have(path):
     """Python raises SystemError where it handles such a text."""
     parts = contents(path)

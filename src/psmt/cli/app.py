@@ -19,7 +19,7 @@ from psmt.errors import FrameSourceError, PSMTError
 from psmt.experiments import EXPERIMENTS
 from psmt.experiments.contract import PAPER, SEE, USE
 from psmt.live.command import live
-from psmt.utils.files import shown
+from psmt.utils.files import shown, writing
 
 if TYPE_CHECKING:
     from psmt.types import Levels
@@ -90,7 +90,7 @@ def learn(
 
     Use it as FramePredictor(prior="prior.psmt").
     """
-    with Bars("learn", {LOAD: 1.0, "films": 9.0}) as progress:
+    with writing(out) as file, Bars("learn", {LOAD: 1.0, "films": 9.0}) as progress:  # refused before the work begins
         from psmt.data import open_frames
         from psmt.video import FrameReader, learn_prior, luma
 
@@ -103,8 +103,8 @@ def learn(
             progress("films", len(films), len(films))
 
         prior = learn_prior(read())
-        prior.save(out)
-    print(f"{out}: {len(prior.names)} candidates, learned from {len(films)} films")
+        prior.write_to(file)
+    print(f"{shown(out)}: {len(prior.names)} candidates, learned from {len(films)} films")
 
 
 def run(arguments: Sequence[str], app: App = app, command: CommandLine | None = None) -> int:

@@ -10,6 +10,8 @@ from threading import Event, Lock, Thread
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
+from psmt.utils.files import shown
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -188,7 +190,7 @@ def show(things: Iterable[Shown]) -> None:
                 print(f"  {'as measured':<{_VERDICTS[0]}}{'beyond controls':<{_VERDICTS[1]}}claim")
             _show_claim(thing, Console(highlight=False, soft_wrap=True))
         else:
-            print(thing)
+            print(shown(thing, 10_000))  # names of files are in it
         in_claims = isinstance(thing, Claim)
 
 
@@ -215,10 +217,10 @@ def show_table(table: Table) -> None:
 
     console = Console(highlight=False)
     console.print(f"\n[bold]{table.caption}[/]")
-    shown = RichTable(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
+    printed = RichTable(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
     for i, name in enumerate(table.columns):
         head = "\n".join(wrap(name, _HEAD, break_long_words=False))
-        shown.add_column(head, justify="right" if i else "left", no_wrap=not i, overflow="fold")
+        printed.add_column(head, justify="right" if i else "left", no_wrap=not i, overflow="fold")
     for row in table.rows:
-        shown.add_row(*(_MARKED.get(cell.mark, "{}").format(cell.text) for cell in row))
-    console.print(shown)
+        printed.add_row(*(_MARKED.get(cell.mark, "{}").format(cell.text) for cell in row))
+    console.print(printed)

@@ -107,7 +107,7 @@ def first_atoms(samples: Array, n_atoms: int, rng: np.random.RandomState) -> Arr
     atoms: Array = rng.standard_normal((n_atoms, samples.shape[1]))
     if len(useful):
         picked = samples[useful[rng.choice(len(useful), n_atoms, replace=len(useful) < n_atoms)]]
-        atoms = picked + 0.01 * np.sqrt(np.mean(picked**2)) * atoms
+        atoms = picked + 0.01 * np.sqrt(np.mean(picked**2)) * atoms * np.any(picked != 0, axis=0)
     return unit_rows(atoms)[0]
 
 

@@ -343,15 +343,15 @@ class Track:
             products = self._products_on(pencil, self.directions, self.eigenvalues)
         known = Known(self.directions, self.eigenvalues, *products)
         try:
-            inner, white, *parts = self._reduce(pencil, known, *proposals)
+            inner, white, kept, proposed = self._reduce(pencil, known, *proposals)
             values, vectors = eigh(inner)
         except self._engine.linalg_errors:
-            inner, white, *parts = reduce(pencil, known, *proposals, dependent=True)
+            inner, white, kept, proposed = reduce(pencil, known, *proposals, dependent=True)
             values, vectors = eigh(inner)
         block = proposals[0].shape[1] // len(self._inverses)
         probe = self._probe_vectors(len(self.directions), 2)
         self.eigenvalues, self.directions, self._matrix, left = self._turn(
-            values, vectors, white, *parts, pencil, probe, wanted=self.wanted, block=block
+            values, vectors, white, kept, proposed, pencil, probe, wanted=self.wanted, block=block
         )
         return float(left)
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from psmt.errors import PSMTError, SeriesWarning
+from psmt.utils.files import shown
 
 if TYPE_CHECKING:
     from psmt.live.session import Session
@@ -77,7 +78,7 @@ def live(
     The command opens a page in the browser. Only this machine can reach the page. If --host is an address that other
     machines can reach, they need the token in the printed address. Ctrl-C ends the command.
     """
-    print(f"psmt live: {source}: load libraries", file=sys.stderr, flush=True)
+    print(f"psmt live: {shown(source)}: load libraries", file=sys.stderr, flush=True)
     try:
         from psmt.live.serving import LiveServer, open_sessions
     except ModuleNotFoundError as error:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from psmt.errors import DeviceError, MissingSourceError, ModelFileError
 from psmt.persistence.schema import Layout, Schema, SchemaError, State, check_layouts, check_state, check_values
-from psmt.persistence.zip_archive import Archive, ArchiveError
+from psmt.persistence.zip_archive import Archive, ArchiveError, trouble_named
 from psmt.utils.files import shown, writing
 from psmt.utils.threads import one_blas_thread
 
@@ -118,16 +118,19 @@ def load_model(path: str | PathLike[str], *kinds: type[Model], **place: Any) -> 
     except (DeviceError, MissingSourceError):
         raise
     except ModelFileError as error:
-        raise ModelFileError(f"{name} {error}") from error
+        raise _refusal(f"{name} {error}") from error
     except (ArchiveError, IsADirectoryError) as error:
-        raise ModelFileError(f"{name} is not a saved model, or is damaged ({error}); save the model again") from error
+        raise _refusal(f"{name} is not a saved model, or is damaged ({error}); save the model again") from error
     except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
         text = str(error) if isinstance(error, ValueError) else repr(error)
-        raise ModelFileError(
-            f"{name} is damaged: its parts do not fit together ({text}); save the model again"
-        ) from error
+        raise _refusal(f"{name} is damaged: its parts do not fit together ({text}); save the model again") from error
     finally:
         limit.leave()  # an interrupt may have left one behind
+
+
+def _refusal(text: str) -> ModelFileError:
+    """Return an error with a printable message of at most 1,000 characters. Values in a file may be anything."""
+    return ModelFileError(shown(text, 1000))
 
 
 def _read_header(archive: Archive) -> Header:
@@ -136,10 +139,8 @@ def _read_header(archive: Archive) -> Header:
     layout = archive.layout(_HEADER)
     if layout.dtype.kind != "U" or layout.shape or layout.n_bytes > _LONGEST_HEADER:
         raise ArchiveError(f"its header is {layout.dtype} {layout.shape}, not a text")
-    try:
+    with trouble_named("its header is not JSON"):
         header = json.loads(str(archive.read(_HEADER)))
-    except (ValueError, RecursionError) as error:
-        raise ArchiveError(f"its header is not JSON: {error}") from error
     return header if isinstance(header, dict) else {}
 
 

@@ -5,7 +5,7 @@ import os
 import numpy as np
 import pytest
 
-from psmt.data.readers.scans import Parcels, find_scans
+from psmt.data.readers.scans import Parcels, find_scans, read_scan
 from psmt.errors import FrameSourceError, NotEnoughFramesError
 from psmt.experiments.brain.settings import BrainSettings
 from psmt.experiments.brain.subjects import find_people, read_study
@@ -202,6 +202,33 @@ def test_nan_voxels_and_regions_without_voxels_are_reported(nibabel, tmp_path):
     assert any("no voxels in 1 regions of the atlas (region 4)" in remark for remark in found.remarks)
     # One voxel of region 1 is left out; the others go on as they were.
     assert correlation(found.series[0][:, 0], courses[:, 0]) > 0.99
+
+
+def test_nan_voxels_of_a_mask_stay_in_place_and_are_reported(nibabel, tmp_path):
+    path, *_ = scan(nibabel, tmp_path / "sub.nii.gz", nan=True)
+    image = nibabel.load(path)
+    nibabel.save(nibabel.Nifti1Image(np.ones(image.shape[:3], np.int8), image.affine), tmp_path / "mask.nii.gz")
+    found = read_scan(path, Parcels(mask=tmp_path / "mask.nii.gz"))  # so that all people have the same voxels
+    lost = int((~np.isfinite(image.get_fdata()).all(axis=3)).sum())
+    assert found.remarks == (f"sub.nii.gz: {lost} voxels are not finite and count as 0",)
+    assert len(found.regions) == 6**3
+    assert (found.values == 0).all(axis=0).sum() == lost - 1  # one of them is finite in most volumes
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        (np.full((4, 4, 4, 9), np.nan, np.float32), "has no voxel that is finite"),
+        (np.ones((4, 4, 4, 9), [("R", "u1"), ("G", "u1"), ("B", "u1")]), "a scan holds real numbers"),
+        (np.ones((4, 4, 4, 9), np.complex64), "holds complex64; a scan holds real numbers"),
+    ],
+    ids=["nan", "colours", "complex"],
+)
+def test_a_scan_without_numbers_is_refused(nibabel, tmp_path, values, message):
+    nibabel.save(nibabel.Nifti1Image(values, np.eye(4)), tmp_path / "sub.nii.gz")
+    nibabel.save(nibabel.Nifti1Image(np.ones((4, 4, 4), np.int8), np.eye(4)), tmp_path / "mask.nii.gz")
+    with pytest.raises(FrameSourceError, match=message):
+        read_scan(tmp_path / "sub.nii.gz", Parcels(mask=tmp_path / "mask.nii.gz"))
 
 
 def test_a_scan_whose_values_overflow_is_refused(nibabel, tmp_path):

@@ -55,44 +55,41 @@ def open_array(
 
 def open_npy(path: Path, stop: int | None = None) -> ArrayFrames | SeriesSource:
     """Memory-map a ``.npy`` file, and open the frames or the series in it."""
-    try:
-        # np.load would also open archives and pickles. This maps plain numbers only.
-        with trouble_named("it does not open"), reading(path) as file:
-            layout, start = read_layout(file), file.tell()
-            held = os.fstat(file.fileno()).st_size - start
-            if layout.n_bytes > held:
-                declared = f"{layout.dtype} {layout.shape}, which is {layout.n_bytes:,} bytes"
-                raise ArchiveError(f"the header declares {declared}, but the file has {held:,}")
-            order: Any = "F" if layout.fortran_order else "C"
-            # An empty array cannot be mapped; `open_array` refuses it and names its shape.
-            array: NDArray[Any] = (
-                np.memmap(file, dtype=layout.dtype, mode="r", offset=start, shape=layout.shape, order=order)
-                if layout.n_bytes
-                else np.empty(layout.shape, dtype=layout.dtype)
-            )
-    except ArchiveError as why:
-        raise FrameSourceError(f"{shown(path)} cannot be read as an array of numbers: {why}; save it again") from why
+    # np.load would also open archives and pickles. This maps plain numbers only.
+    what = f"{shown(path)} cannot be read as an array of numbers; save it again"
+    with trouble_named(what, FrameSourceError), reading(path) as file:
+        layout, start = read_layout(file), file.tell()
+        held = os.fstat(file.fileno()).st_size - start
+        if layout.n_bytes > held:
+            declared = f"{layout.dtype} {layout.shape}, which is {layout.n_bytes:,} bytes"
+            raise ArchiveError(f"the header declares {declared}, but the file has {held:,}")
+        order: Any = "F" if layout.fortran_order else "C"
+        # An empty array cannot be mapped; `open_array` refuses it and names its shape.
+        array: NDArray[Any] = (
+            np.memmap(file, dtype=layout.dtype, mode="r", offset=start, shape=layout.shape, order=order)
+            if layout.n_bytes
+            else np.empty(layout.shape, dtype=layout.dtype)
+        )
     return open_array(array, stop, name=shown(path.name), path=path)
 
 
 def open_npz(path: Path, stop: int | None = None) -> ArrayFrames | SeriesSource:
     """Open the frames or series in a ``.npz`` file: its only array, or the one called ``frames`` or ``series``."""
-    try:
-        with Archive.open(path) as archive:
-            names = archive.names
-            called = names if len(names) == 1 else [name for name in names if name in _NAMES]
-            if len(called) != 1:
-                raise FrameSourceError(
-                    f"{shown(path)} has {len(names)} arrays ({shown_names(names)}) and "
-                    f"{'more than one' if called else 'none'} is called 'frames' or 'series'; save the one to read "
-                    "alone, or as np.savez(path, frames=...) or np.savez(path, series=...)"
-                )
-            layout = archive.layout(called[0])
-            if len(layout.shape) != 2:  # refused before it is read
-                _check_frames(layout.shape, layout.dtype, where=shown(path))
-            return open_array(archive.read(called[0]), stop, name=shown(path.name), path=path)
-    except ArchiveError as why:
-        raise FrameSourceError(f"{shown(path)} cannot be read as an archive of arrays: {why}; save it again") from why
+    what = f"{shown(path)} cannot be read as an archive of arrays; save it again"
+    with trouble_named(what, FrameSourceError), Archive.open(path) as archive:
+        names = archive.names
+        called = names if len(names) == 1 else [name for name in names if name in _NAMES]
+        if len(called) != 1:
+            raise FrameSourceError(
+                f"{shown(path)} has {len(names)} arrays ({shown_names(names)}) and "
+                f"{'more than one' if called else 'none'} is called 'frames' or 'series'; save the one to read "
+                "alone, or as np.savez(path, frames=...) or np.savez(path, series=...)"
+            )
+        layout = archive.layout(called[0])
+        if len(layout.shape) != 2:  # refused before it is read
+            _check_frames(layout.shape, layout.dtype, where=shown(path))
+        array = archive.read(called[0])
+    return open_array(array, stop, name=shown(path.name), path=path)
 
 
 def _check_frames(shape: tuple[int, ...], dtype: np.dtype[Any], *, where: str) -> None:

@@ -97,12 +97,14 @@ def _read(path: Path, parcels: Parcels) -> Scan:
     image = load_image(path)
     if len(image.shape) != 4 or image.shape[3] < 2:
         raise FrameSourceError(f"{shown(path)} has shape {image.shape}; a scan is 4-D, (x, y, z, time)")
+    if (kind := image.get_data_dtype()).kind not in "biuf":
+        raise FrameSourceError(f"{shown(path)} holds {shown(kind)}; a scan holds real numbers")
     unit = {"msec": 1e-3, "usec": 1e-6}.get(image.header.get_xyzt_units()[1], 1.0)
     stored = unit * float(image.header.get_zooms()[3])
     tr = parcels.tr or (stored if np.isfinite(stored) and stored > 0 else None)
     if tr is None and parcels.low_pass:
         raise FrameSourceError(f"{shown(path)} has no TR in its header, and a filter in Hz needs it; give --tr SECONDS")
-    finite, remarks = _finite_voxels(image, path)
+    finite, remarks = _finite_voxels(image, path, "count as 0" if parcels.atlas is None else "are left out")
     confounds, kept = _confounds(path, parcels)
     how: dict[str, Any] = {
         "smoothing_fwhm": parcels.smoothing,
@@ -168,15 +170,17 @@ def load_image(path: Path) -> Any:
         return kind(np.asanyarray(image.dataobj), image.affine, image.header)
 
 
-def _finite_voxels(image: Any, path: Path) -> tuple[Any, list[str]]:
-    """Return a mask image (x, y, z) of the voxels that are finite at all times, and remarks about other voxels."""
+def _finite_voxels(image: Any, path: Path, how: str) -> tuple[Any, list[str]]:
+    """Return a mask image (x, y, z) of the voxels that are finite at all times, and remarks about what others do."""
     import nilearn.image
 
     finite: NDArray[np.bool_] = np.ones(image.shape[:3], dtype=bool)
     for t in range(image.shape[3]):  # one volume at a time, to save memory
         finite &= np.isfinite(np.asanyarray(image.dataobj[..., t]))
+    if not finite.any():
+        raise FrameSourceError(f"{shown(path)} has no voxel that is finite in all volumes; check how it was made")
     bad = int((~finite).sum())
-    remarks = [f"{shown(path.name)}: {bad:,} voxels are not finite and are left out"] if bad else []
+    remarks = [f"{shown(path.name)}: {bad:,} voxels are not finite and {how}"] if bad else []
     return nilearn.image.new_img_like(image, finite.astype(np.int8), copy_header=False), remarks
 
 
@@ -213,14 +217,11 @@ def _confounds(path: Path, parcels: Parcels) -> tuple[Any, Any]:
         return _table(Path(asked)), None
     from nilearn.interfaces.fmriprep import load_confounds_strategy
 
-    try:
+    with trouble_named(f"{shown(path)} has no confounds for strategy {asked!r}; give a table", FrameSourceError):
         for table in path.parent.glob("*confounds*"):
             with reading(table):  # nilearn opens these by their names, and would wait for a pipe
                 pass
         confounds, kept = load_confounds_strategy(str(path), denoise_strategy=asked)
-    except (ValueError, OSError) as error:
-        cause = shown(" ".join(str(error).split()), 400)
-        raise FrameSourceError(f"{shown(path)}: no confounds for strategy {asked!r} ({cause}); give a table") from error
     if kept is not None and np.any(np.diff(kept) != 1):
         raise FrameSourceError(
             f"{shown(path)}: strategy {asked!r} removes volumes from the middle of the scan, but dynamics are learned "

@@ -116,20 +116,18 @@ def open_text(path: Path, stop: int | None = None) -> SeriesSource:
     holds ISO dates, or it has a name such as ``time`` or ``index`` and numbers that never decrease. A column of words
     is left out with a `SeriesWarning`. Gaps and repeated times also cause a `SeriesWarning`.
     """
-    try:
-        # utf-8-sig removes the byte order mark that spreadsheets write.
-        with reading(path) as file, TextIOWrapper(file, encoding="utf-8-sig", newline="") as text:
-            whole = iter(lambda: text.readline(_LONGEST_LINE), "")
-            reader = csv.reader(whole, delimiter="\t" if path.suffix.lower() == ".tsv" else ",")
-            lines = ((reader.line_num, fields) for fields in reader if fields)
-            first = next(lines, None)
-            if first is None:
-                raise FrameSourceError(f"{shown(path)} is empty; write a line of numbers per time point")
-            n_columns = len(first[1])
-            names = _names(first[1])
-            rows = list(islice(lines if names else chain([first], lines), stop))
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise FrameSourceError(f"{shown(path)} cannot be read as a table of numbers: {error}") from error
+    what = trouble_named(f"{shown(path)} cannot be read as a table of numbers", FrameSourceError)
+    # utf-8-sig removes the byte order mark that spreadsheets write.
+    with what, reading(path) as file, TextIOWrapper(file, encoding="utf-8-sig", newline="") as text:
+        whole = iter(lambda: text.readline(_LONGEST_LINE), "")
+        reader = csv.reader(whole, delimiter="\t" if path.suffix.lower() == ".tsv" else ",")
+        lines = ((reader.line_num, fields) for fields in reader if fields)
+        first = next(lines, None)
+        if first is None:
+            raise FrameSourceError(f"{shown(path)} is empty; write a line of numbers per time point")
+        n_columns = len(first[1])
+        names = _names(first[1])
+        rows = list(islice(lines if names else chain([first], lines), stop))
     for line, fields in rows:
         if len(fields) != n_columns:
             why = f"line {line} has {len(fields)} columns but the first line has {n_columns}"
