@@ -58,8 +58,7 @@ class CellBlend(DeclaredState):
     """Weights of the candidates in each cell of the frame, by recursive least squares with a forgetting factor.
 
     `learn` adds a frame to exponentially weighted moments, which are the inner products of candidates and true changes.
-    There are two regressions: one forgets fast, the other slowly. `solve` computes the mean of their weights, which
-    predicts better than the weights of either.
+    There are two regressions: one forgets fast, the other slowly. `solve` computes the mean of their weights.
     """
 
     _MEMORIES = (20.0, 80.0)  # of each regression: frames after which old ones have faded to 1/e
@@ -107,8 +106,7 @@ class CellBlend(DeclaredState):
 
         A `weight` w has the same effect as multiplying candidates and change by the square root of w.
         """
-        kept = np.exp(-1.0 / np.array(self._MEMORIES))
-        cell = (CELL, CELL)
+        kept, cell = np.exp(-1.0 / np.array(self._MEMORIES)), (CELL, CELL)
         if self.frames[0] >= self._SETTLED:
             # Rows of pixels are similar to their neighbours: every second row is enough, in turns.
             half, cell = slice(int(self.odd), None, 2), (CELL // 2, CELL)
@@ -116,8 +114,7 @@ class CellBlend(DeclaredState):
             self.odd = not self.odd
         known = self.gram, self.match
         spare = self._spare or (1 * self.gram, 1 * self.match)
-        for old, factor, new in zip(zip(*known, strict=True), kept.tolist(), zip(*spare, strict=True), strict=True):
-            self._kernels.add_moments(old, factor, candidates, change, weight, cell, new)
+        self._kernels.add_moments(known, tuple(kept.tolist()), candidates, change, weight, cell, spare)
         self._spare, (self.gram, self.match) = known, spare
         self.frames = kept * self.frames + 1.0
 
