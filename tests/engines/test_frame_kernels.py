@@ -163,16 +163,17 @@ def test_moments_by_cell_fade_and_add_up(kernels, shape, n):
     found = kernels.cell_moments(*own, CELL)
     for one, other in zip(found, (gram, match), strict=True):
         assert np.allclose(kernels.numpy(one), other, atol=1e-4)
-    before, found = found, tuple(3 * one for one in found)
-    kernels.add_moments(before, 0.5, *own, 3.0, (CELL, CELL), found)
-    for old, one, other in zip(before, found, (gram, match), strict=True):
-        assert np.allclose(kernels.numpy(old), other, atol=1e-4)  # still what they were
-        assert np.allclose(kernels.numpy(one), 3.5 * other, atol=1e-3)
+    # Two sums, which keep different shares of what they were.
+    before, found = (tuple(kernels.levels(np.stack([one, factor * one])) for one in (gram, match)) for factor in (2, 7))
+    kernels.add_moments(before, (0.5, 1.0), *own, 3.0, (CELL, CELL), found)
+    for old, new, other in zip(before, found, (gram, match), strict=True):
+        assert np.allclose(kernels.numpy(old), [other, 2 * other], atol=1e-4)  # still what they were
+        assert np.allclose(kernels.numpy(new), [3.5 * other, 5 * other], atol=1e-3)
     # Every second row of pixels, even and odd, makes up all of them.
     for part in (slice(0, None, 2), slice(1, None, 2)):
-        kernels.add_moments(found, 1.0, own[0][:, part], own[1][part], 1.0, (CELL // 2, CELL), found)
-    for one, other in zip(found, (gram, match), strict=True):
-        assert np.allclose(kernels.numpy(one), 4.5 * other, atol=1e-3)
+        kernels.add_moments(found, (1.0, 1.0), own[0][:, part], own[1][part], 1.0, (CELL // 2, CELL), found)
+    for new, other in zip(found, (gram, match), strict=True):
+        assert np.allclose(kernels.numpy(new), [4.5 * other, 6 * other], atol=1e-3)
     assert np.allclose(kernels.numpy(kernels.cell_energy(own[1], CELL)), (truth**2).sum(axis=(2, 3)), atol=1e-4)
 
 

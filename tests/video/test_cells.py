@@ -40,6 +40,19 @@ def test_places_learn_what_is_true_where():
     assert np.allclose(weights[:, -1], [0, 1], atol=0.05)
 
 
+def test_weights_are_the_mean_of_a_fast_and_a_slow_memory():
+    """The first candidate is right for 200 frames, the second for 20: the fast memory has changed its mind."""
+    rng = np.random.default_rng(0)
+    places = CellBlend(Grid((16, 16)), 2)
+    for k in range(220):
+        candidates = rng.standard_normal((2, 16, 16)).astype(np.float32)
+        places.learn(candidates, candidates[int(k >= 200)])
+    kept = [np.exp(-1 / memory) for memory in (20, 80)]
+    early = [(one**20 - one**220) / (1 - one**220) for one in kept]
+    assert early[1] > 2 * early[0]
+    assert np.allclose(places.solved()[..., 0], np.mean(early), atol=0.02)
+
+
 def test_a_prior_rules_until_places_have_learned():
     places = CellBlend(Grid((16, 16)), 2)
     prior = (64 * np.eye(2, dtype=np.float32), np.array([64.0, 0.0], np.float32))
@@ -58,7 +71,7 @@ def test_halves_of_the_cells_take_turns_once_the_moments_have_settled():
     for _ in range(20):
         candidates = rng.standard_normal((2, 32, 24)).astype(np.float32)
         places.learn(candidates, candidates[0] + 0.1 * candidates[1])
-        if places.frames < 9:
+        if places.frames[0] < 9:
             places.solve()
             assert np.array_equal(places.weights, places.solved())
     places.solve()

@@ -95,6 +95,37 @@ def test_it_may_be_switched_off_and_on_while_the_film_runs():
     assert not np.array_equal(model.predict(), without.predict())
 
 
+def test_the_unit_of_a_small_body_does_not_depend_on_the_still_ground_around_it():
+    units = []
+    for length in (48, 144):
+        grid = Grid((length, length))
+        correction = Correction(grid, 6, (0, 1), PIXELWISE)
+        current, moving = (np.zeros((*shape, length, length), np.float32) for shape in ((), (2,)))
+        current[:8, :8] = moving[0, 20:28, 20:28] = 1
+        _, unit = correction._describe(current, moving, 0 * current, np.array([0, 1], np.float32))
+        assert unit[24, 24] > 5 * unit[-1, -1]
+        units.append(unit[24, 24])
+    assert units[1] == pytest.approx(units[0], rel=0.05)
+
+
+def test_corrections_are_made_with_averaged_weights():
+    """An average of zeros corrects nothing, whatever the weights themselves are."""
+    film = hiding(40)[:, :40, :48]
+    model = FramePredictor(rollouts=False).fit(film[:30])
+    network = model._learner.correction.network
+    averages = [network.average]
+    for frame in film[30:34]:
+        model.update(frame)
+        averages.append(0.9 * averages[-1] + 0.1 * network.weights)
+        assert np.allclose(network.average, averages[-1], atol=1e-6)
+    network.adopt()
+    network.average = 0 * network.average
+    network.adopt = lambda: None
+    model.update(film[34])
+    assert network.weights.any()
+    assert not model._learner.correction._pending.change.any()
+
+
 @pytest.mark.parametrize("n_frames", [1, 5])
 def test_pixels_are_sampled_where_the_prediction_failed_and_weigh_the_same_in_all(engine, n_frames):
     """The weighted sum of what is drawn is, on average, that of all pixels, whatever the chances of each."""
@@ -108,7 +139,7 @@ def test_pixels_are_sampled_where_the_prediction_failed_and_weigh_the_same_in_al
         rows, aims = correction._sample(
             own.levels(0.5 * inputs[:6]),
             own.levels(inputs),
-            own.levels(0.5),
+            own.levels(np.full((40, 50), 0.5)),
             own.levels(residual),
             own.levels([(0.3 + 0.61 * k) % 1, 2.0]),
         )
@@ -130,15 +161,16 @@ def test_crops_have_the_pixels_around_them(engine, shape):
     correction = Correction(Grid(shape, own), 6, (0, 1), form)
     number = np.arange(shape[0] * shape[1], dtype=np.float32).reshape(shape) / 1000
     inputs = own.levels(np.repeat(number[None], 11, axis=0))
-    rows, aims = correction._sample(0.5 * inputs[:6], inputs, own.levels(0.5), inputs[0], own.levels([0.3, 1.0]))
+    unit = 0.5 + inputs[0]
+    rows, aims = correction._sample(unit * inputs[:6], inputs, unit, inputs[0], own.levels([0.3, 1.0]))
     seen = own.numpy(rows).reshape(form.crops, form.seen, form.seen, 17)
     assert np.allclose(seen, seen[..., :1])
     aims = own.numpy(aims).reshape(form.crops, form.crop, form.crop, 2)
     edge = (form.seen - form.crop) // 2
     middle = seen[:, edge:-edge, edge:-edge, 0]
     # A target is weight * share * residual and its unit is weight * share * unit, with one share for each crop.
-    assert np.allclose(0.5 * aims[..., 0] / aims[..., 1], middle, atol=1e-5)
-    assert np.ptp(aims[..., 1], axis=(1, 2)).max() < 1e-6
+    assert np.allclose((0.5 + middle) * aims[..., 0] / aims[..., 1], middle, atol=1e-5)
+    assert np.ptp(aims[..., 1] / (0.5 + middle), axis=(1, 2)).max() < 1e-6
     places = np.round(1000 * seen[..., 0]).astype(int)
     for axis, length in enumerate(shape):
         lines = places // shape[1] if axis == 0 else places % shape[1]

@@ -280,7 +280,7 @@ def test_the_expected_error_is_that_which_comes():
         for frame in film[t : t + 6]:
             model.update(frame)
     true, expected = np.mean(errors, axis=0)
-    assert np.allclose(expected, true, rtol=0.25)
+    assert np.allclose(expected, true, rtol=0.3)
     assert model.expected_mse(12)[-1] == model.expected_mse(10)[-1]
 
 
@@ -473,3 +473,12 @@ def test_a_film_is_learned_from_as_it_is_read_and_not_held():
     with pytest.raises(NotEnoughFramesError, match="frames has 1 frames; at least 2 are needed"):
         model.fit(open_frames(film[:1]))
     assert np.array_equal(model.update(film[0]).predict(), other.update(film[0]).predict())
+
+
+def test_a_model_of_an_old_version_is_refused_with_a_sentence():
+    """Before, the moments of a cell had a single memory: an axis less."""
+    model = FramePredictor().fit(gliding((1, 0), 4))
+    header, state = model.get_header(), model.get_state()
+    FramePredictor.stored_schema(header, state)
+    with pytest.raises(ModelFileError, match=r"old psmt.*fit the model again"):
+        FramePredictor.stored_schema(header, state | {"places.gram": state["places.gram"][0]})

@@ -20,6 +20,7 @@ from psmt.types import AnyArray, Array, Ints, Levels
 Complex = NDArray[np.complex64]
 Layers = tuple[tuple[Levels, Levels], ...]
 Shape = tuple[int, int]
+Factors = tuple[float, ...]
 CellSums = tuple[Levels, Levels]  # inner products of the candidates with each other, and with the change
 Work = TypeVar("Work", bound=Callable[..., Any])
 
@@ -176,12 +177,13 @@ class FrameKernels(Protocol):
         """
 
     def add_moments(
-        self, known: CellSums, kept: float, maps: Levels, change: Levels, weight: float, cell: Shape, out: CellSums
+        self, known: CellSums, kept: Factors, maps: Levels, change: Levels, weight: float, cell: Shape, out: CellSums
     ) -> None:
-        """Write ``kept * known + weight * new`` to `out`. The arrays are moments, as `cell_moments` returns them.
+        """Write ``kept[k] * known[k] + weight * new`` to `out`, for each k.
 
-        The moments ``new`` are computed from the candidates `maps` and the true change. `cell` is the height and width
-        of a cell. The moments may have more cells than the frame. `out` may be the same arrays as `known`.
+        The arrays are moments, as `cell_moments` returns them, with one more axis (k) before the others. The moments
+        ``new`` are computed from the candidates `maps` and the true change. `cell` is the height and width of a cell.
+        The moments may have more cells than the frame. `out` may be the same arrays as `known`.
         """
 
     def cell_energy(self, change: Levels, cell: int) -> Levels:

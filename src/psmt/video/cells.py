@@ -11,7 +11,7 @@ from psmt.engines import engine_for
 from psmt.engines.frame_kernels import FrameKernels
 from psmt.numerics.arrays import array_namespace
 from psmt.persistence.schema import MOMENT, Field, counter, flag
-from psmt.types import Levels
+from psmt.types import Array, Levels
 from psmt.video.state import DeclaredState
 
 CELL = 8  # side of a cell in pixels
@@ -58,19 +58,19 @@ class CellBlend(DeclaredState):
     """Weights of the candidates in each cell of the frame, by recursive least squares with a forgetting factor.
 
     `learn` adds a frame to exponentially weighted moments, which are the inner products of candidates and true changes.
-    `solve` computes the weights from the moments.
+    There are two regressions: one forgets fast, the other slowly. `solve` computes the mean of their weights.
     """
 
-    _MEMORY = 30.0  # frames after which old ones have faded to 1/e
-    _RIDGE = 0.01  # penalty of a cell's weights towards those of the frame, relative to the candidates' energy
-    _YOUNG = 0.3  # added to _RIDGE after one frame, and less after more frames: weights from few frames are uncertain
+    _MEMORIES = (20.0, 80.0)  # of each regression: frames after which old ones have faded to 1/e
+    _RIDGES = (0.02, 0.005)  # penalties of a cell's weights towards the frame's, relative to the candidates' energy
+    _YOUNG = 0.3  # added to a ridge after one frame, and less after more frames: weights from few frames are uncertain
     _PRIOR_FRAMES = 3.0  # number of frames that a prior counts as, in the weights of the whole frame
     _SETTLED = 10.0  # number of frames from which on each frame updates only half of the rows and cells
 
-    gram: Levels
+    gram: Levels  # of both regressions (2, rows, columns, n_candidates, n_candidates)
     match: Levels
     weights: Levels
-    frames: float  # effective number of frames in the moments
+    frames: Array  # effective numbers of frames (2,) in the moments
     lower: int  # whether the lower half of the cells is solved next
     odd: int  # whether the odd rows of pixels are used next
 
@@ -83,15 +83,16 @@ class CellBlend(DeclaredState):
     def __getstate__(self) -> dict[str, Any]:
         return vars(self) | {"_spare": None}
 
-    @staticmethod
-    def schema(grid: Grid, n_candidates: int) -> dict[str, Field]:
+    @classmethod
+    def schema(cls, grid: Grid, n_candidates: int) -> dict[str, Field]:
         """Return the schema of the saved state: the shape, type and range of each array."""
-        match = Field((*grid.layout, n_candidates), "float32")
+        weights = Field((*grid.layout, n_candidates), "float32", low=-LARGEST_WEIGHT, high=LARGEST_WEIGHT)
+        match = Field((len(cls._MEMORIES), *weights.shape), "float32")
         return {
             "gram": match._replace(shape=(*match.shape, n_candidates), check=MOMENT),
             "match": match,
-            "weights": match._replace(low=-LARGEST_WEIGHT, high=LARGEST_WEIGHT),
-            "frames": Field(low=0.0),
+            "weights": weights,
+            "frames": Field((len(cls._MEMORIES),), low=0.0),
             "lower": flag(),
             "odd": flag(),
         }
@@ -105,16 +106,15 @@ class CellBlend(DeclaredState):
 
         A `weight` w has the same effect as multiplying candidates and change by the square root of w.
         """
-        kept = float(np.exp(-1.0 / self._MEMORY))
-        cell = (CELL, CELL)
-        if self.frames >= self._SETTLED:
+        kept, cell = np.exp(-1.0 / np.array(self._MEMORIES)), (CELL, CELL)
+        if self.frames[0] >= self._SETTLED:
             # Rows of pixels are similar to their neighbours: every second row is enough, in turns.
             half, cell = slice(int(self.odd), None, 2), (CELL // 2, CELL)
             candidates, change, weight = candidates[:, half], change[half], 2 * weight
             self.odd = not self.odd
         known = self.gram, self.match
         spare = self._spare or (1 * self.gram, 1 * self.match)
-        self._kernels.add_moments(known, kept, candidates, change, weight, cell, spare)
+        self._kernels.add_moments(known, tuple(kept.tolist()), candidates, change, weight, cell, spare)
         self._spare, (self.gram, self.match) = known, spare
         self.frames = kept * self.frames + 1.0
 
@@ -124,7 +124,7 @@ class CellBlend(DeclaredState):
         After the first frames, one frame changes the weights very little. Calls then solve only half of the cells, the
         upper and the lower half in turn.
         """
-        if self.frames < self._SETTLED:
+        if self.frames[0] < self._SETTLED:
             self.weights = self.solved(prior)
             return
         middle = self.grid.layout[0] // 2
@@ -140,16 +140,19 @@ class CellBlend(DeclaredState):
         rows: slice = slice(None),
         moments: tuple[Levels, Levels] | None = None,
     ) -> Levels:
-        """Return the weights (rows, columns, n_candidates) of the selected rows of cells.
+        """Return the mean weights (rows, columns, n_candidates) of both regressions, in the selected rows of cells.
 
         The `prior` holds moments (n, n) and (n,), averaged over frames of other films. If `moments` are given, they are
         used instead of `gram` and `match`, for example to solve for only a few of the candidates.
         """
-        gram, match = (self.gram, self.match) if moments is None else moments
-        ridge = self._RIDGE + self._YOUNG / (self.frames + 1.0)
+        ridges = self._RIDGES + self._YOUNG / (self.frames + 1.0)
         if prior is not None:
             prior = (self._PRIOR_FRAMES * prior[0], self._PRIOR_FRAMES * prior[1])
-        return self._kernels.cell_weights(gram, match, ridge, PULL, prior, rows)
+        found = (
+            self._kernels.cell_weights(gram, match, ridge, PULL, prior, rows)
+            for gram, match, ridge in zip(*(moments or (self.gram, self.match)), ridges.tolist(), strict=True)
+        )
+        return cast(Levels, sum(found) / len(ridges))
 
 
 class CellGain(DeclaredState):

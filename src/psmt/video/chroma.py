@@ -90,7 +90,7 @@ class ChromaFollower(DeclaredState):
         if not self._rich:
             return
         places, sums = self._places, self._grid.kernels.levels(self._sums)
-        moments = sums.mT @ blend.gram[:, :, places[:, None], places] @ sums, blend.match[:, :, places] @ sums
+        moments = sums.mT @ blend.gram[..., places[:, None], places] @ sums, blend.match[..., places] @ sums
         known = None
         if prior is not None:
             gram, match = prior.at(step.scene.age)

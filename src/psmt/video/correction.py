@@ -24,6 +24,8 @@ _LARGEST = 1e3  # weights are clipped to this; weights learned from films are a 
 _EVERYWHERE = 0.3  # share of the remembered crops drawn uniformly; the others are drawn where the error was large
 _GOLDEN = 0.5 * (5**0.5 - 1)  # fractional parts of its multiples spread evenly: each frame is sampled at other pixels
 _CALM, _NONE = 1e-3, 1e-6  # smallest unit of changes, relative to the contrast, and to the range of all levels so far
+_QUIET = 0.3  # unit at a pixel where nothing changed, relative to the root mean square of the last change
+_KEPT = 0.9  # share of the average of the weights that is kept per frame
 _BEYOND = 8.0  # inputs, aims and outputs are clipped to this many units, which limits the influence of one pixel
 
 _N_OTHERS = 11
@@ -49,7 +51,7 @@ class Form(NamedTuple):
         return self.crop + sum(self.sides) - len(self.sides)
 
 
-PIXELWISE = Form((1, 1, 1), (24, 24), 5e-3, crop=1, crops=1024, frames=64, steps=4, batch=1024)
+PIXELWISE = Form((1, 1, 1), (48, 24), 5e-3, crop=1, crops=1024, frames=64, steps=4, batch=1024)
 CONVOLUTIONAL = Form((3, 3, 1), (32, 32), 2e-3, crop=8, crops=64, frames=32, steps=4, batch=64)
 """A network that sees each pixel alone, and one of convolutions. The second needs 14 times the arithmetic to predict,
 and 70 times to learn."""
@@ -69,10 +71,12 @@ def stored_form(layouts: Mapping[str, Layout | NDArray[Any]]) -> Form:
 class Network(DeclaredState):
     """Convolutional network with ReLU units, (n_inputs, *hidden, 1) channels and square filters, trained by Adam.
 
-    Its output is 0 at first. With filters of one pixel, it is a perceptron for each pixel.
+    Its output is 0 at first. With filters of one pixel, it is a perceptron for each pixel. Steps of Adam are noisy, so
+    predictions use an average of the weights over the last frames (Polyak averaging).
     """
 
     weights: Levels  # (n_weights,): of each layer its weights (side * side, inputs, outputs), then its biases
+    average: Levels  # running mean of the weights, with which predictions are made
     mean: Levels  # exponential mean of the gradients (n_weights,)
     square: Levels  # and of their squares
     steps: int
@@ -87,7 +91,7 @@ class Network(DeclaredState):
             (rng.random(outputs * (pixels * inputs + 1)) * 2 - 1) * ((pixels * inputs) ** -0.5 if outputs > 1 else 0.0)
             for pixels, inputs, outputs in self._shapes
         ]
-        self.weights = kernels.levels(np.concatenate(first).astype(np.float32))
+        self.weights = self.average = kernels.levels(np.concatenate(first).astype(np.float32))
         self._next: tuple[Levels, Levels, Levels, int] | None = None
 
     @staticmethod
@@ -95,7 +99,8 @@ class Network(DeclaredState):
         """Return the schema of the saved state: the shape, type and range of each array."""
         n_weights = sum(prod(shape) + shape[-1] for shape in _shapes(n_inputs, form))
         weights = Field((n_weights,), "float32", -_LARGEST, _LARGEST)
-        return {"weights": weights, "mean": weights, "square": weights._replace(low=0.0), "steps": counter()}
+        square = weights._replace(low=0.0)
+        return {"weights": weights, "average": weights, "mean": weights, "square": square, "steps": counter()}
 
     def layers(self, weights: Levels) -> Layers:
         """Return views of a weight vector: weights (side * side, inputs, outputs) and biases (outputs,) by layer."""
@@ -121,6 +126,7 @@ class Network(DeclaredState):
         """Use the weights that the last call of `train` computed."""
         if self._next is not None:
             self.weights, self.mean, self.square, self.steps = self._next
+            self.average = self.weights + _KEPT * (self.average - self.weights)
             self._next = None
 
     def _train(
@@ -193,7 +199,7 @@ class _Pending(NamedTuple):
 
     changes: Levels  # candidate changes (n_changes, height, width), in levels
     inputs: Levels  # the other inputs (_N_OTHERS, height, width)
-    unit: Levels  # unit () of changes: the root mean square of the last one
+    unit: Levels  # unit of changes (height, width): about the root mean square of the last one around the pixel
     change: Levels  # output of the network (height, width), in levels
     uncorrected: Levels  # predicted frame (height, width) before its correction
 
@@ -259,11 +265,6 @@ class Correction(DeclaredState):
         self.residual = self._kernels.levels(np.zeros(self._grid.shape))
         self._pending = None
 
-    def pause(self) -> None:
-        """Call `clear` if a prediction is pending. It cannot be scored while the correction is switched off."""
-        if self._pending is not None:
-            self.clear()
-
     def prepare(self, current: Levels, moving: Levels, limits: Levels) -> None:
         """Compute the network inputs that do not depend on the predicted frame, for the next call of `corrected`.
 
@@ -275,11 +276,10 @@ class Correction(DeclaredState):
         """Return the corrected prediction (height, width) of the next frame. `prepare` must be called first."""
         inputs, unit = self._prepared
         changes = candidates[: self._n_changes]
-        inputs, change, frame = self._applied(
-            changes, inputs, unit, current, uncorrected, self.network.weights, self.gain.gains(), limits
+        inputs, change, corrected = self._applied(
+            changes, inputs, unit, current, uncorrected, self.network.average, self.gain.gains(), limits
         )
         self._pending = _Pending(changes, inputs, unit, change, uncorrected)
-        corrected: Levels = frame
         return corrected
 
     def learn(self, frame: Levels, energy: float, failed: bool) -> None:
@@ -317,9 +317,10 @@ class Correction(DeclaredState):
         self.network.train(next(batches), next(batches))
 
     def _describe(self, current: Levels, moving: Levels, residual: Levels, limits: Levels) -> tuple[Levels, Levels]:
-        """Return the non-candidate inputs (_N_OTHERS, height, width) and the unit () of changes.
+        """Return the non-candidate inputs (_N_OTHERS, height, width) and the unit of changes (height, width).
 
-        The unit is about the root mean square of the last change. The first three inputs are filled by `_apply`.
+        The unit is about the root mean square of the last change around the pixel. So small bodies that move before a
+        still ground have the same range of inputs as a whole picture that moves. `_apply` fills the first three inputs.
         """
         last, level = moving[0], current.mean()
         contrast = mean_square(current - level) ** 0.5 + _NONE * (limits[1] - limits[0]) + 1e-30
@@ -328,7 +329,8 @@ class Correction(DeclaredState):
         maps[0], maps[1], maps[2] = residual, last * last, current
         fine, middle, rest = self._in_bands(maps)
         inputs = room(current, _N_OTHERS)
-        inputs[3], inputs[4] = residual / unit, (middle[0] + rest[0]) / unit
+        local = rest[1].clip(0.0, None) ** 0.5 + _QUIET * unit
+        inputs[3], inputs[4] = residual / local, (middle[0] + rest[0]) / local
         # Energy of the changes nearby, and disagreement of two candidates, scaled to [-1, 1].
         energies, (one, other) = inputs[5:8], self._compared
         energies[0], energies[1], energies[2] = middle[1] + rest[1], rest[1], (moving[one] - moving[other]) ** 2
@@ -336,7 +338,7 @@ class Correction(DeclaredState):
         energies[...] = (root - unit) / (root + unit)
         content, scale = inputs[8:], 2 / contrast
         content[0], content[1], content[2] = scale * fine[2], scale * middle[2], scale * (rest[2] - level)
-        return inputs, unit
+        return inputs, local
 
     def _apply(
         self,
@@ -353,10 +355,7 @@ class Correction(DeclaredState):
         change = uncorrected - current
         _, middle, rest = self._in_bands(change[None])
         inputs[0], inputs[1], inputs[2] = change / unit, (middle[0] + rest[0]) / unit, rest[0] / unit
-        (first, biases), *others = self.network.layers(weights)
-        # There are many candidates, so their weights are divided by the unit instead of the candidates themselves.
-        first = array_namespace(weights).concat([first[:, : len(changes)] / unit, first[:, len(changes) :]], axis=1)
-        output = self._kernels.network((changes, inputs), ((first, biases), *others))
+        output = self._kernels.network((changes / unit, inputs), self.network.layers(weights))
         output = unit * output.clip(-_BEYOND, _BEYOND)
         frame = uncorrected + self._grid.weighted(output[None], gains)
         return inputs, output, frame.clip(limits[0], limits[1])
@@ -398,9 +397,8 @@ class Correction(DeclaredState):
             flat: Ints = (down[:, :, None] * width + right[:, None]).reshape(len(chosen), -1)
             return flat
 
-        targets = share * residual.reshape(-1)[places(form.crop)]
-        aims = xp.stack([targets, xp.broadcast_to(share * unit, targets.shape)]).reshape(2, -1).mT
-        around = places(form.seen).reshape(-1)
+        inside, around = places(form.crop), places(form.seen).reshape(-1)
+        aims = xp.stack([share * part.reshape(-1)[inside] for part in (residual, unit)]).reshape(2, -1).mT
         seen = (part.reshape(len(part), -1)[:, around] for part in (changes, inputs))
-        rows = xp.concat([next(seen) / unit, next(seen)]).mT
+        rows = xp.concat([next(seen) / unit.reshape(-1)[around], next(seen)]).mT
         return rows.clip(-_BEYOND, _BEYOND), aims.clip(-_BEYOND, _BEYOND)

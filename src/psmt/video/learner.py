@@ -245,7 +245,7 @@ class FrameLearner:
             # Training runs beside the prediction; its result is used for the frame after the next.
             works += [network.train, partial(network.prepare, self._scene.current, moving, limits)]
         elif self.correction is not None:
-            self.correction.pause()
+            self.correction.clear()
         (self._proposals, step), *_ = self.grid.kernels.together(*works)
         self._predicted = step.frame
         if network is not None:
@@ -272,8 +272,9 @@ class FrameLearner:
             return 0.0
         if scene.age == 1:
             left = float(mean_square(kernels.moved(scene.previous, scene.flows[0]) - scene.current))
-            faint = 1 - _above(last / max(contrast, _LEAST), _FAINT)
-            return 1 - _DOUBT * max(faint, _above(left / max(last, _LEAST), _UNEXPLAINED))
+            lively = np.interp(last / max(contrast, _LEAST), _FAINT, (0, 1))
+            unexplained = np.interp(left / max(last, _LEAST), _UNEXPLAINED, (0, 1))
+            return float(1 - _DOUBT * max(1 - lively, unexplained))
         if scene.age == 2:
             # The first change is four times this difference.
             first = float(mean_square(4 * (scene.means[0] - 0.5 * (scene.current + scene.previous))))
@@ -393,11 +394,6 @@ class FrameLearner:
 def _experts_shape(rule: Rule, has_prior: bool) -> tuple[int]:
     """Return (n_experts,). Experts are the blend, copying and, where available, optical flow and the prior's blend."""
     return (2 + bool(rule.planes) + has_prior,)
-
-
-def _above(value: float, limits: tuple[float, float]) -> float:
-    """Return how far a value lies between two limits: 0 at the first or below, 1 at the second or above."""
-    return min(max((value - limits[0]) / (limits[1] - limits[0]), 0.0), 1.0)
 
 
 def _compare(frame: Levels, last: Levels, previous: Levels, predicted: Levels) -> Levels:

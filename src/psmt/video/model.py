@@ -36,9 +36,8 @@ class FramePredictor(Forecaster):
     Frames are grey (height, width) or colour (height, width, 3), and predictions have the same shape. The model learns
     from the luma of colour frames. The chroma is predicted with the motion and the weights of the luma.
 
-    The interface is that of `PSMT`, the model of the paper, but there are neither sparse codes nor an embedding.
-    Weights from sparse codes were tried and did not reduce the error (docs/explanation/frames.md). The predicted frame
-    is the last frame plus a weighted sum (blend) of candidates, which are predictions of the change:
+    The interface is that of `PSMT`, the model of the paper, but there are neither sparse codes nor an embedding. The
+    predicted frame is the last frame plus a weighted sum (blend) of candidates, which are predictions of the change:
 
     - motion: phase extrapolation of local Fourier transforms (tiles of two sizes), optical flow, and the last change;
     - memory: running means of each pixel, at rest and along the flow, and the motion of earlier frames;
@@ -80,7 +79,7 @@ class FramePredictor(Forecaster):
         updated.
     correction : bool, default True
         Whether a network corrects the next frame. This may be changed at any time, and is not saved. If False, a frame
-        takes a sixth less time, and the error is 2 to 14% larger.
+        takes a fifth less time, and the error is 2 to 14% larger.
     device : str, default 'cpu'
         Where to compute: 'cpu' or 'cuda'.
 
@@ -271,8 +270,8 @@ class FramePredictor(Forecaster):
     @classmethod
     def stored_schema(cls, header: Header, layouts: Mapping[str, Layout]) -> dict[str, Field]:
         """Check the header of a file, and return the schema (shape, type and range) of the file's arrays."""
-        if "dictionary" in layouts:
-            raise ModelFileError("was saved by an old psmt, whose FramePredictor had sparse codes; fit the model again")
+        if "dictionary" in layouts or ("places.gram" in layouts and len(layouts["places.gram"].shape) < 5):
+            raise ModelFileError("was saved by an old psmt, which learned frames otherwise; fit the model again")
         extrapolation = {"extrapolation": cls._parameter_constraints["extrapolation"]}
         mapping({"parameters": mapping(extrapolation)})("header", header)
         return cls(**header["parameters"]).schema(layouts)

@@ -125,15 +125,15 @@ class RolloutRecord(DeclaredState):
         averaged = self._averaged(lead, experts) if self._has_record(lead) else rolled
         scored = xp.concat([averaged[None], experts])
         errors = kernels.numpy(((scored - frame) ** 2).mean(axis=(1, 2))).astype(np.float64)
-        kept = np.exp(-1.0 / self._MEMORY)
+        kept = float(np.exp(-1.0 / self._MEMORY))
         self.errors = self.errors.copy()
         self.errors[lead] = kept * self.errors[lead] + [errors[0] / self.unit, 1.0]
         # In units of the usual error at this lead: experts differ even where all are far better than copying.
         usual = self.unit * self.errors[lead, 0] / self.errors[lead, 1]
         self.experts.learn(errors[1:] / (usual or self.unit), lead)
         self.gram, self.match, changes = 1 * self.gram, 1 * self.match, self._changes(rolled, current, means)
-        moments = self.gram[lead], self.match[lead]
-        kernels.add_moments(moments, float(kept), changes, frame - current, 1 / self.unit, (CELL, CELL), moments)
+        moments = self.gram[lead : lead + 1], self.match[lead : lead + 1]
+        kernels.add_moments(moments, (kept,), changes, frame - current, 1 / self.unit, (CELL, CELL), moments)
         self.since += 1
 
     def mixed(self, rollout: list[Levels], current: Levels, means: Levels) -> list[Levels]:

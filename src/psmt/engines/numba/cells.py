@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from psmt.engines.frame_kernels import CellSums, Shape, common_weights
+from psmt.engines.frame_kernels import CellSums, Factors, Shape, common_weights
 from psmt.engines.numba.fan_out import in_threads
 from psmt.types import Levels
 from psmt.utils.jit import njit
@@ -15,18 +15,19 @@ _NONE = np.float32(1e-36)  # smaller pivots count as zero: this is close to the 
 
 
 def add_moments(
-    known: CellSums, kept: float, maps: Levels, change: Levels, weight: float, cell: Shape, out: CellSums
+    known: CellSums, kept: Factors, maps: Levels, change: Levels, weight: float, cell: Shape, out: CellSums
 ) -> None:
-    """Write ``kept * known + weight * new`` to `out`; see `FrameKernels.add_moments`."""
-    n_rows, n_columns, n = known[1].shape
+    """Write ``kept[k] * known[k] + weight * new`` to `out`, for each k; see `FrameKernels.add_moments`."""
+    _, n_rows, n_columns, n = known[1].shape
 
     def add(rows: slice) -> None:
         seen: Levels = np.empty((rows.stop - rows.start, n_columns, n + 1, cell[0] * cell[1]), np.float32)
         _gather(maps, change, rows.start, *cell, seen)
         # The change is treated as one more candidate, so one product gives all moments.
         found = seen[:, :, :n] @ seen.swapaxes(2, 3)
-        old, new = ((gram[rows], match[rows]) for gram, match in (known, out))
-        _fade_in(old, np.float32(kept), np.float32(weight), found, new)
+        for k, factor in enumerate(kept):
+            old, new = ((gram[k, rows], match[k, rows]) for gram, match in (known, out))
+            _fade_in(old, np.float32(factor), np.float32(weight), found, new)
 
     in_threads(add, n_rows, _ROWS)
 

@@ -104,9 +104,9 @@ class NumbaFrameKernels:
     def cell_moments(self, candidates: Levels, change: Levels, cell: int) -> CellSums:
         layout = [-(-length // cell) for length in change.shape]
         n = len(candidates)
-        moments = np.zeros((*layout, n, n), np.float32), np.zeros((*layout, n), np.float32)
-        cells.add_moments(moments, 0.0, candidates, change, 1.0, (cell, cell), moments)
-        return moments
+        gram, match = np.zeros((1, *layout, n, n), np.float32), np.zeros((1, *layout, n), np.float32)
+        cells.add_moments((gram, match), (0.0,), candidates, change, 1.0, (cell, cell), (gram, match))
+        return gram[0], match[0]
 
     def bands(self, changes: Levels, widths: tuple[float, ...], parts: Levels) -> None:
         _, height, width = changes.shape

@@ -17,7 +17,7 @@ from scipy.ndimage import gaussian_filter1d
 from torch import Tensor
 from torch.nn.functional import avg_pool2d, conv2d, fold, grid_sample, interpolate, pad
 
-from psmt.engines.frame_kernels import CellSums, Shape, Tiles, Work
+from psmt.engines.frame_kernels import CellSums, Factors, Shape, Tiles, Work
 from psmt.engines.torch.cuda import Captured, kernel
 from psmt.types import AnyArray
 
@@ -134,10 +134,11 @@ class TorchFrameKernels:
         return _moments(candidates, change, (cell, cell), layout)
 
     def add_moments(
-        self, known: _Sums, kept: float, maps: Tensor, change: Tensor, weight: float, cell: Shape, out: _Sums
+        self, known: _Sums, kept: Factors, maps: Tensor, change: Tensor, weight: float, cell: Shape, out: _Sums
     ) -> None:
-        for old, new, into in zip(known, _moments(maps, change, cell, known[1].shape[:2]), out, strict=True):
-            torch.mul(old, kept, out=into).add_(new, alpha=weight)
+        for old, new, into in zip(known, _moments(maps, change, cell, known[1].shape[1:3]), out, strict=True):
+            for k, factor in enumerate(kept):
+                torch.mul(old[k], factor, out=into[k]).add_(new, alpha=weight)
 
     def cell_energy(self, change: Tensor, cell: int) -> Tensor:
         layout = [-(-length // cell) for length in change.shape]
