@@ -45,9 +45,6 @@ LAMBDA = 0.1
 ATOMS, COMPONENTS = 512, 64
 WINDOWS = tuple(round(share * ATOMS) for share in (3, 1.2, 0.8))
 STEPS, FEWEST_STEPS = 500, 100
-LARGE_STEPS = 100
-"""Steps at M = 2048, where each takes long."""
-
 MIDDLE, LATE = 0.45, 0.75
 """Where in a long film the windows begin, as shares of its frames: 4500 and 7500 of 10,000."""
 STRIDE = 250
@@ -179,7 +176,10 @@ def windows_of(film: str, frames: np.ndarray, steps: int) -> list[Window]:
     fewest = min(FEWEST_STEPS, steps)
     sizes = [size for size in WINDOWS if len(frames) >= size + fewest]
     if sizes:
-        return [replace(whole, size=size, steps=min(steps, len(frames) - size)) for size in sizes]
+        return [
+            replace(whole, size=size, steps=min(steps, len(frames) - size), target=120 if size == WINDOWS[0] else 60)
+            for size in sizes
+        ]
     size = len(frames) - fewest
     if size < 6:
         print(f"left out: {film} has {len(frames)} frames, too few for a window and {fewest} steps", flush=True)
@@ -217,13 +217,12 @@ def other_sizes(windows: Sequence[Window], steps: int) -> list[Window]:
     long = [window for window in windows if window.size == WINDOWS[0] and window.place in ("middle", "lively")]
     found = [replace(window, n_components=128, target=80, worst=None) for window in long[:2]]
     longest, size = max(windows, key=lambda window: len(window.frames)), 3 * 2048
-    large = min(LARGE_STEPS, steps)
-    start = min(2000, len(longest.frames) - size - large)
+    start = min(2000, len(longest.frames) - size - steps)
     if start >= 0:
-        window = replace(longest, place="long", start=start, size=size, n_atoms=2048, steps=large, worst=None)
+        window = replace(longest, place="long", start=start, size=size, n_atoms=2048, steps=steps, worst=None)
         found += [replace(window, n_components=f, target=target) for f, target in ((64, 30), (256, 12))]
     else:
-        print(f"left out: M=2048, no film has {size + large} frames", flush=True)
+        print(f"left out: M=2048, no film has {size + steps} frames", flush=True)
     return [*found, brain_window(steps)]
 
 
