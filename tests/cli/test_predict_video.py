@@ -87,6 +87,8 @@ def test_a_colour_film_at_its_own_size(tmp_path, light):
     out = tmp_path / "out"
     done = run("predict-video", tmp_path / "film.mp4", "--size", "native", "--out", out)
     assert done.code == 0, done.stderr
+    first = done.stdout.splitlines()[0]
+    assert "the whole picture is predicted at its own size, 50 × 36 pixels" in first
     assert "7 frames of 50 × 36 pixels" in done.stdout
     film = open_frames(out / "predicted.mp4")
     assert film.fps == pytest.approx(12)

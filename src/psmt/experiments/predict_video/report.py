@@ -303,11 +303,7 @@ EXPERIMENT = Experiment[VideoSettings, VideoResult](
         EVENTS: lambda result: render(events_page(result)),
     },
     meanwhile=_film,
-    shown=lambda result: [
-        f"{result.name}: {picture_text(result.film_shape, result.shape)}.",
-        frames_table(result),
-        events_text(result),
-    ],
+    shown=lambda result: [frames_table(result), events_text(result)],
     page=lambda result, _: frames_page(result),
     summary=lambda result: list(result.scores.summaries.values()),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, NamedTuple
 
 from psmt.errors import NotEnoughFramesError
 from psmt.experiments.contract import SEE, Command
@@ -130,6 +130,19 @@ def too_short(n_frames: int, start: int, horizon: int) -> str:
     return f"{text}; use an earlier start (>= {LEAST}) or a smaller horizon"
 
 
+class FilmMaterial(NamedTuple):
+    """A film, and the reader that resizes its frames."""
+
+    film: FrameSource
+    reader: FrameReader
+
+    @property
+    def remarks(self) -> list[str]:
+        """A list of one sentence on the size at which frames are predicted. The command prints it."""
+        shape = self.reader.shape(self.film)
+        return [f"{self.film.name}: {picture_text(self.film.shape, shape)}."]
+
+
 def picture_text(film_shape: tuple[int, int], shape: tuple[int, int]) -> str:
     """Return a text on the size (height, width) of the film's frames and of the predicted frames."""
     (height, width), (small_height, small_width) = film_shape, shape
@@ -170,11 +183,11 @@ class VideoOptions(FilmOptions):
 
         return open_frames(spec, stop=self.frames)
 
-    def read(self, source: FrameSource, _progress: Progress, /) -> tuple[FrameSource, FrameReader]:
+    def read(self, source: FrameSource, _progress: Progress, /) -> FilmMaterial:
         """Return the film and the reader that resizes its frames. The frames are read when they are predicted."""
         from psmt.video import FrameReader
 
-        return source, FrameReader(min(DEFAULT_SIZE, source.shape[0]) if self.size is None else self.size)
+        return FilmMaterial(source, FrameReader(min(DEFAULT_SIZE, source.shape[0]) if self.size is None else self.size))
 
 
 COMMAND = Command(
