@@ -3,9 +3,9 @@
     python -m benchmarks.frames [FOLDER WITH highway.mp4, ocean.mp4 AND carphone.mp4]
 
 Every method learns from the 400 frames before a start, and is scored on the 60 after it: one frame ahead, and left
-alone for 10 frames from every tenth of them. PSMT is also held against its own candidates (regret), against the errors
-that it expected of its rollouts, and started cold at every 24th of the frames learned from. Nothing is tuned on the
-frames it is scored on. Films that are not there are replaced by the built-in one.
+alone for 10 frames from every tenth of them. `FramePredictor` is also compared with its own candidates (regret) and with
+the errors that it expected of its rollouts, and is started cold at every 24th of the frames learned from. Nothing is
+tuned on the frames it is scored on. Films that are not there are replaced by the built-in one.
 """
 
 from __future__ import annotations
@@ -92,9 +92,9 @@ class Stretch:
     patch_errors: dict[str, float]
     """`mse_vs_frame` of the centre 16 x 16, standardised, as in the paper's protocol."""
     candidate_errors: dict[str, float]
-    """Mean squared error of each of PSMT's candidates that is a prediction by itself."""
+    """Mean squared error of each of its candidates that is a prediction by itself."""
     expected: dict[int, NDArray[np.float64]]
-    """By start of a rollout, the errors (ROLLOUT,) that PSMT expected of it."""
+    """By start of a rollout, the errors (ROLLOUT,) that the predictor expected of it."""
     cold: dict[str, NDArray[np.float64]]
     """By method, what `cold_starts` gives of the frames learned from."""
 
@@ -230,7 +230,7 @@ def rollout_table(stretches: Sequence[Stretch]) -> str:
 
 
 def regret_table(stretches: Sequence[Stretch]) -> str:
-    """PSMT against the best of its own candidates at each start, and its cold start beside the Fourier phase."""
+    """The predictor and the best of its own candidates at each start, and its cold start beside the Fourier phase."""
     lines = []
     for stretch in stretches:
         name = min(stretch.candidate_errors, key=stretch.candidate_errors.__getitem__)
@@ -243,7 +243,7 @@ def regret_table(stretches: Sequence[Stretch]) -> str:
         lines.append([f"start {stretch.start}", name, f"{regret:+.0%}", *cold])
     return table(
         [
-            "PSMT",
+            "frame predictor",
             "best single candidate",
             "regret against it",
             "cold starts, frames 2 to 5: of their sum, on the mean (Fourier phase)",
@@ -254,7 +254,7 @@ def regret_table(stretches: Sequence[Stretch]) -> str:
 
 
 def calibration_table(stretches: Sequence[Stretch]) -> str:
-    """Error that PSMT expected of its rollouts, divided by the true one, by step."""
+    """Error that the predictor expected of its rollouts, divided by the true one, by step."""
     expected, true = np.zeros(ROLLOUT), np.zeros(ROLLOUT)
     for stretch in stretches:
         for row in stretch.rollouts:
@@ -314,7 +314,7 @@ def target_table(found: dict[tuple[str, int], list[Stretch]]) -> str:
     rate = 1 / np.mean([stretch.seconds["frame_predictor"] for stretch in found["highway", 200]])
     lines.append(
         [
-            "frames per second of processor time at 200 x 200, PSMT alone",
+            "frames per second of processor time at 200 x 200, `FramePredictor` alone",
             "≥ 5",
             f"{rate:.1f}",
             "yes" if rate >= 5 else "**no**",
@@ -353,7 +353,8 @@ def section(found: dict[tuple[str, int], list[Stretch]]) -> str:
         "## Whole frames",
         "    python -m benchmarks.frames [FOLDER]",
         f"Learned from the {LEARN} frames before each start (all 59 of carphone), scored on the {SCORED} after it. DMD "
-        "and PSMT predict a change that is added to the last frame. PSNR and SSIM are of each frame, then averaged. "
+        "and `FramePredictor` predict a change that is added to the last frame. PSNR and SSIM are of each frame, then "
+        "averaged. "
         f"Rollouts begin at every {EVERY}th of the scored frames; copying is then the frame they begin at.",
         target_table(found),
     ]
