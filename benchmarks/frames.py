@@ -3,7 +3,7 @@
     python -m benchmarks.frames [FOLDER WITH highway.mp4, ocean.mp4 AND carphone.mp4]
 
 Every method learns from the 400 frames before a start, and is scored on the 60 after it: one frame ahead, and left
-alone for 10 frames from every tenth of them. `FramePredictor` is also compared with its own candidates (regret) and with
+alone for 10 frames from every tenth of them. `FramePredictor` is also compared with its candidates (regret) and with
 the errors that it expected of its rollouts, and is started cold at every 24th of the frames learned from. Nothing is
 tuned on the frames it is scored on. Films that are not there are replaced by the built-in one.
 """
