@@ -246,7 +246,9 @@ def _read(series: Any, regions: Sequence[str] | None = None) -> tuple[tuple[str,
                 "give the same regions with the same names in the same order for all people"
             )
         if own.n_frames < SHORTEST:
-            raise NotEnoughFramesError(f"person {k} has {own.n_frames} volumes; each person needs at least {SHORTEST}")
+            raise NotEnoughFramesError(
+                f"person {k} has {own.n_frames} volumes; give at least {SHORTEST} of each person"
+            )
     return names, [own.values for own in people]
 
 
