@@ -83,8 +83,8 @@ def step_time(window: Window, coders: Coders, patches: list[AbstractContextManag
 
 def main() -> None:
     """Measure all mechanisms in all windows, and write the table."""
-    coders, columns = Coders(), []
-    for window in windows():
+    coders, columns, chosen = Coders(), [], windows()
+    for window in chosen:
         window = replace(window, steps=min(window.steps, STEPS if window.n_atoms <= 512 else STEPS // 2))
         found = {name: [step_time(window, coders, make()) for _ in range(REPEATS)] for name, make in LEFT_OUT.items()}
         times = {name: min(one for one, _ in each) for name, each in found.items()}
@@ -95,7 +95,7 @@ def main() -> None:
         cells[NOTHING] = f"{1e3 * times[NOTHING]:.1f} ms"
         columns.append(cells)
         print(window.name, window.sizes, cells, flush=True)
-    header = ["left out", *(f"{window.name}, {window.sizes}" for window in windows())]
+    header = ["left out", *(f"{window.name}, {window.sizes}" for window in chosen)]
     rows = [[name, *(cells[name] for cells in columns)] for name in LEFT_OUT]
     write_section("pace-parts", f"{table(header, rows)}\n\n{machine()}")
 

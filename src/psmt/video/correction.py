@@ -265,6 +265,11 @@ class Correction(DeclaredState):
         self.residual = self._kernels.levels(np.zeros(self._grid.shape))
         self._pending = None
 
+    def pause(self) -> None:
+        """Call `clear` if a prediction is pending. It cannot be scored while the correction is switched off."""
+        if self._pending is not None:
+            self.clear()
+
     def prepare(self, current: Levels, moving: Levels, limits: Levels) -> None:
         """Compute the network inputs that do not depend on the predicted frame, for the next call of `corrected`.
 

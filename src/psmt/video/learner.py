@@ -245,7 +245,7 @@ class FrameLearner:
             # Training runs beside the prediction; its result is used for the frame after the next.
             works += [network.train, partial(network.prepare, self._scene.current, moving, limits)]
         elif self.correction is not None:
-            self.correction.clear()
+            self.correction.pause()
         (self._proposals, step), *_ = self.grid.kernels.together(*works)
         self._predicted = step.frame
         if network is not None:
